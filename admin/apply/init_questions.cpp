@@ -3,7 +3,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/host_rule.hpp"
 
 #include <fmt/ranges.h>
 

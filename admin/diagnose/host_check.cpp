@@ -2,7 +2,6 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/state/state.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"

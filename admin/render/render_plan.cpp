@@ -3,7 +3,6 @@
 
 #include "admin/diagnose/faults.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "runner/as_user/named_files.hpp"
 
 #include <cctype>

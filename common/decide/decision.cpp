@@ -1,7 +1,6 @@
 // Joins the entries of the policy that apply to a caller, and decides by them alone.
 #include "common/decide/decision.hpp"
 
-#include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 
@@ -78,17 +77,6 @@ private:
     Problems problems_;
 };
 
-} // namespace
-
-bool has_jobs(const Policy &policy) noexcept
-{
-    return policy.placement.engine == PlacementEngine::slurm;
-}
-
-// Whether a user may work here, by the policy alone, and on what grounds.
-
-namespace {
-
 std::string refusal_text(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots, const std::string &cwd)
 {
     std::string text = "denied: " + escape_for_display(cwd) + " is outside the project roots of " + caller.name + " (" +
@@ -149,6 +137,13 @@ const std::vector<Gid> &privileged_gids()
 }
 
 } // namespace
+
+bool has_jobs(const Policy &policy) noexcept
+{
+    return policy.placement.engine == PlacementEngine::slurm;
+}
+
+// Whether a user may work here, by the policy alone, and on what grounds.
 
 std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots,
                                       const std::string &cwd)

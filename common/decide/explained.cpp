@@ -1,14 +1,10 @@
 // Writes what holds in the words of a policy, finds what it exposes, and says keys in words.
 #include "common/decide/explained.hpp"
 
-#include "common/policy/policy_sections.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace pi_agent {
-
-// Writes effective values as the policy would.
 
 namespace {
 
@@ -220,6 +216,8 @@ std::string words(std::string_view list)
 }
 
 } // namespace
+
+// Writes effective values as the policy would.
 
 std::vector<EffectiveValue> effective_values(const Policy &policy)
 {

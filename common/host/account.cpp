@@ -68,6 +68,14 @@ auto find_entry(const char *kind, const std::string &wanted, int (*look_up)(Key,
     }
 }
 
+// What programs take for a number: an id, in any base that C knows.
+bool reads_as_number(std::string_view name) noexcept
+{
+    constexpr std::string_view digits = "0123456789";
+    const bool has_base = name.size() > 2 && name[0] == '0' && std::string_view("xXbBoO").find(name[1]) != std::string_view::npos;
+    return (has_base ? name.substr(2) : name).find_first_not_of(has_base ? "0123456789abcdefABCDEF" : digits) == std::string_view::npos;
+}
+
 } // namespace
 
 std::optional<Account> find_account(Uid uid)
@@ -101,18 +109,6 @@ bool have_same_groups(const Account &one, const Account &other)
 {
     return std::set<gid_t>(one.groups.begin(), one.groups.end()) == std::set<gid_t>(other.groups.begin(), other.groups.end());
 }
-
-namespace {
-
-// What programs take for a number: an id, in any base that C knows.
-bool reads_as_number(std::string_view name) noexcept
-{
-    constexpr std::string_view digits = "0123456789";
-    const bool has_base = name.size() > 2 && name[0] == '0' && std::string_view("xXbBoO").find(name[1]) != std::string_view::npos;
-    return (has_base ? name.substr(2) : name).find_first_not_of(has_base ? "0123456789abcdefABCDEF" : digits) == std::string_view::npos;
-}
-
-} // namespace
 
 bool is_account_name(const std::string &name) noexcept
 {

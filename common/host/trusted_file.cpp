@@ -15,8 +15,6 @@
 
 namespace pi_agent {
 
-// --- Which paths and accounts a command in a message may name.
-
 namespace {
 
 constexpr std::array<const char *, 6> own_directories = {"/etc/pi-agent",       "/usr/lib/pi-agent", "/usr/libexec/pi-agent",
@@ -53,34 +51,6 @@ bool is_own_account(const std::string &account)
     const std::string own = "pi-agent";
     return account == own || account.compare(0, own.size() + 1, own + "-") == 0;
 }
-
-} // namespace
-
-std::string command_on(const std::string &command, const std::string &path, const std::string &otherwise)
-{
-    return is_own(path) ? "run: " + command + " " + path : otherwise;
-}
-
-std::string command_about(const std::string &account, const std::vector<std::string> &words, const std::string &otherwise)
-{
-    const bool is_plain = std::all_of(words.begin(), words.end(), [](const auto &word) { return !word.empty() && is_property_safe(word); });
-    return is_own_account(account) && is_plain ? fmt::format("run: {}", fmt::join(words, " ")) : otherwise;
-}
-
-std::string name_as_word(const std::string &name)
-{
-    if (!name.empty() && is_made_of(name, "_-.@+")) return name;
-    std::string inside;
-    for (const char byte : name)
-        inside += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
-    std::string others = name;
-    std::erase(others, '\\');
-    return escape_for_display(others) == others ? "'" + inside + "'" : escape_for_display(name); // nobody pastes that one
-}
-
-// --- Files that only root can have written.
-
-namespace {
 
 // Whoever could write there may have done so. To give it to root alone would bless what they wrote, so somebody must look first.
 [[noreturn]] void refuse(const std::string &what, const std::string &wanted, const PathStep &step, const std::string &why,
@@ -174,6 +144,32 @@ UniqueFd reopen(const PathStep &step, int flags)
 }
 
 } // namespace
+
+// --- Which paths and accounts a command in a message may name.
+
+std::string command_on(const std::string &command, const std::string &path, const std::string &otherwise)
+{
+    return is_own(path) ? "run: " + command + " " + path : otherwise;
+}
+
+std::string command_about(const std::string &account, const std::vector<std::string> &words, const std::string &otherwise)
+{
+    const bool is_plain = std::all_of(words.begin(), words.end(), [](const auto &word) { return !word.empty() && is_property_safe(word); });
+    return is_own_account(account) && is_plain ? fmt::format("run: {}", fmt::join(words, " ")) : otherwise;
+}
+
+std::string name_as_word(const std::string &name)
+{
+    if (!name.empty() && is_made_of(name, "_-.@+")) return name;
+    std::string inside;
+    for (const char byte : name)
+        inside += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
+    std::string others = name;
+    std::erase(others, '\\');
+    return escape_for_display(others) == others ? "'" + inside + "'" : escape_for_display(name); // nobody pastes that one
+}
+
+// --- Files that only root can have written.
 
 UniqueFd open_trusted(const std::string &path, int flags, const std::string &what)
 {

@@ -52,50 +52,6 @@ bool begins_with(const IpRange &address, const V6Prefix &prefix)
     return address.is_v6() && address.prefix >= prefix.size() * 8 && std::equal(prefix.begin(), prefix.end(), address.address.begin());
 }
 
-} // namespace
-
-std::variant<IpRange, TextProblem> parse_ip_range(const std::string &text)
-{
-    if (auto problem = problem_of_word(text)) return *problem;
-    const auto slash = text.find('/');
-    const auto address = parse_address(text.substr(0, slash));
-    if (!address || text.find('\0') != std::string::npos) return TextProblem{"is not a range of IP addresses", as_written};
-    const std::string bits = std::to_string(address->size() * 8);
-    if (slash == std::string::npos) return TextProblem{"has no prefix length", "write " + text + "/" + bits + " for this one address"};
-    const std::string length = text.substr(slash + 1);
-    if (length == "0") return TextProblem{"is every address", "say 'network: full' for no restriction, or name smaller ranges"};
-    const auto prefix = parse_prefix(length, address->size() * 8);
-    if (!prefix) return TextProblem{"has a prefix length that is not a number from 1 to " + bits, as_written};
-    IpRange range{without_bits_beyond(*address, *prefix), *prefix};
-    if (range.address != *address)
-        return TextProblem{"has bits beyond its prefix length",
-                           "write " + to_string(range) + ", or " + text.substr(0, slash) + "/" + bits + " for this one address"};
-    if (begins_with(range, mapped_v4)) return TextProblem{"is IPv4 in the form of IPv6, which matches nothing", "write it as IPv4"};
-    return range;
-}
-
-std::string to_string(const IpRange &range)
-{
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    inet_ntop(range.is_v6() ? AF_INET6 : AF_INET, range.address.data(), text.data(), text.size());
-    return text.data() + ("/" + std::to_string(range.prefix));
-}
-
-bool overlap(const IpRange &one, const IpRange &other)
-{
-    const unsigned common = std::min(one.prefix, other.prefix);
-    return one.is_v6() == other.is_v6() && without_bits_beyond(one.address, common) == without_bits_beyond(other.address, common);
-}
-
-std::vector<IpRange> loopback_ranges()
-{
-    return {{{127, 0, 0, 0}, 8}, {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128}};
-}
-
-// Reading rules by name, strictly, and comparing what somebody asks for with them.
-
-namespace {
-
 constexpr std::size_t name_limit = 253; // of the domain name system
 constexpr std::size_t label_limit = 63;
 const char *const rule_form = "write a name or an address, with a port unless it is 443: github.com, \"*.example.org\", localhost:5432";
@@ -264,6 +220,46 @@ bool names(const HostRule &rule, const HostRule &other)
 }
 
 } // namespace
+
+std::variant<IpRange, TextProblem> parse_ip_range(const std::string &text)
+{
+    if (auto problem = problem_of_word(text)) return *problem;
+    const auto slash = text.find('/');
+    const auto address = parse_address(text.substr(0, slash));
+    if (!address || text.find('\0') != std::string::npos) return TextProblem{"is not a range of IP addresses", as_written};
+    const std::string bits = std::to_string(address->size() * 8);
+    if (slash == std::string::npos) return TextProblem{"has no prefix length", "write " + text + "/" + bits + " for this one address"};
+    const std::string length = text.substr(slash + 1);
+    if (length == "0") return TextProblem{"is every address", "say 'network: full' for no restriction, or name smaller ranges"};
+    const auto prefix = parse_prefix(length, address->size() * 8);
+    if (!prefix) return TextProblem{"has a prefix length that is not a number from 1 to " + bits, as_written};
+    IpRange range{without_bits_beyond(*address, *prefix), *prefix};
+    if (range.address != *address)
+        return TextProblem{"has bits beyond its prefix length",
+                           "write " + to_string(range) + ", or " + text.substr(0, slash) + "/" + bits + " for this one address"};
+    if (begins_with(range, mapped_v4)) return TextProblem{"is IPv4 in the form of IPv6, which matches nothing", "write it as IPv4"};
+    return range;
+}
+
+std::string to_string(const IpRange &range)
+{
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    inet_ntop(range.is_v6() ? AF_INET6 : AF_INET, range.address.data(), text.data(), text.size());
+    return text.data() + ("/" + std::to_string(range.prefix));
+}
+
+bool overlap(const IpRange &one, const IpRange &other)
+{
+    const unsigned common = std::min(one.prefix, other.prefix);
+    return one.is_v6() == other.is_v6() && without_bits_beyond(one.address, common) == without_bits_beyond(other.address, common);
+}
+
+std::vector<IpRange> loopback_ranges()
+{
+    return {{{127, 0, 0, 0}, 8}, {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128}};
+}
+
+// Reading rules by name, strictly, and comparing what somebody asks for with them.
 
 std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text)
 {

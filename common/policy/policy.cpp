@@ -9,8 +9,6 @@
 
 namespace pi_agent {
 
-// --- Reads the limits of sessions, and says which amount is in force.
-
 namespace {
 
 enum class Verdict { amount, no_amount, out_of_bounds };
@@ -149,6 +147,8 @@ const auto &keys_by_parent()
 
 } // namespace
 
+// --- Reads the limits of sessions, and says which amount is in force.
+
 const LimitRow &limit_row(LimitMember limit)
 {
     return *std::find_if(std::begin(limit_rows), std::end(limit_rows), [limit](const LimitRow &row) { return row.said == limit; });
@@ -212,8 +212,6 @@ std::optional<SaidLimit> read_said_limit(const LimitRow &row, const PolicyValue 
 }
 
 // --- What follows from a policy without asking the host: the classes of the config directory among it.
-
-// The classes of the config directory: the policy's rules, then what the agent is known to do with its files.
 
 std::optional<FileClass> parse_file_class(std::string_view text) noexcept
 {

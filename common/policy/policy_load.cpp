@@ -9,8 +9,6 @@
 
 namespace pi_agent {
 
-// Finding and reading the files of the policy.
-
 namespace {
 
 constexpr const char *policy_suffix = ".yaml";
@@ -88,79 +86,6 @@ bool is_missing_policy(const std::string &main_file)
 {
     return !is_there(main_file);
 }
-
-} // namespace
-
-std::string directory_of_parts(const std::string &main_file)
-{
-    return beside(main_file, "policy.d");
-}
-
-std::string directory_of_users(const std::string &main_file)
-{
-    return beside(main_file, "users.d");
-}
-
-std::optional<std::string> user_of_file(const std::string &path, const std::string &main_file)
-{
-    const std::string directory = directory_of_users(main_file) + "/";
-    if (!path.starts_with(directory) || !path.ends_with(policy_suffix)) return std::nullopt;
-    std::string name = path.substr(directory.size());
-    name.resize(name.size() - std::string_view(policy_suffix).size());
-    if (!is_account_name(name)) return std::nullopt;
-    return name;
-}
-
-bool has_user_files(const std::string &main_file)
-{
-    return is_there(directory_of_users(main_file));
-}
-
-std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)
-{
-    Problems problems;
-    auto sources = read_policy_sources(main_file, user, problems);
-    if (!problems.empty())
-        throw PolicyError(problems.all(), is_missing_policy(main_file) ? FailureKind::no_policy : FailureKind::invalid_policy);
-    return sources;
-}
-
-std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user, Problems &problems)
-{
-    std::vector<PolicySource> sources;
-    add_source(main_file, sources, problems);
-    for (const auto &path : list_directory(directory_of_parts(main_file), problems))
-        add_source(path, sources, problems);
-    if (!user)
-        add_all_users(main_file, sources, problems);
-    else if (has_user_file(main_file, *user))
-        add_source(file_of(main_file, *user), sources, problems);
-    return sources;
-}
-
-std::string policy_stamp(const std::string &main_file, const std::string &user)
-{
-    const auto directory = directory_of_parts(main_file);
-    std::vector<std::string> paths = {main_file, directory};
-    if (is_account_name(user)) paths.push_back(file_of(main_file, user));
-    try {
-        for (const auto &name : list_trusted_directory(directory, policy_suffix, "policy directory"))
-            paths.push_back(directory + "/" + name);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is wrong is found out by who reads it
-    }
-    std::string stamp;
-    for (const auto &path : paths) {
-        struct stat status {};
-        if (::stat(path.c_str(), &status) != 0) status = {}; // as above
-        stamp +=
-            fmt::format("{}:{}:{}:{}.{} ", status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
-    }
-    return stamp;
-}
-
-// Turns trusted files into a checked policy.
-
-namespace {
 
 // Adds `from` to `into`: sections join; anything else that both files give is reported with both places. A user counts as one thing.
 void join(YamlNode &into, YamlNode from, const std::string &path, Problems &problems)
@@ -288,6 +213,77 @@ UserFiles user_files_of(const std::vector<PolicySource> &sources)
 }
 
 } // namespace
+
+// Finding and reading the files of the policy.
+
+std::string directory_of_parts(const std::string &main_file)
+{
+    return beside(main_file, "policy.d");
+}
+
+std::string directory_of_users(const std::string &main_file)
+{
+    return beside(main_file, "users.d");
+}
+
+std::optional<std::string> user_of_file(const std::string &path, const std::string &main_file)
+{
+    const std::string directory = directory_of_users(main_file) + "/";
+    if (!path.starts_with(directory) || !path.ends_with(policy_suffix)) return std::nullopt;
+    std::string name = path.substr(directory.size());
+    name.resize(name.size() - std::string_view(policy_suffix).size());
+    if (!is_account_name(name)) return std::nullopt;
+    return name;
+}
+
+bool has_user_files(const std::string &main_file)
+{
+    return is_there(directory_of_users(main_file));
+}
+
+std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)
+{
+    Problems problems;
+    auto sources = read_policy_sources(main_file, user, problems);
+    if (!problems.empty())
+        throw PolicyError(problems.all(), is_missing_policy(main_file) ? FailureKind::no_policy : FailureKind::invalid_policy);
+    return sources;
+}
+
+std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user, Problems &problems)
+{
+    std::vector<PolicySource> sources;
+    add_source(main_file, sources, problems);
+    for (const auto &path : list_directory(directory_of_parts(main_file), problems))
+        add_source(path, sources, problems);
+    if (!user)
+        add_all_users(main_file, sources, problems);
+    else if (has_user_file(main_file, *user))
+        add_source(file_of(main_file, *user), sources, problems);
+    return sources;
+}
+
+std::string policy_stamp(const std::string &main_file, const std::string &user)
+{
+    const auto directory = directory_of_parts(main_file);
+    std::vector<std::string> paths = {main_file, directory};
+    if (is_account_name(user)) paths.push_back(file_of(main_file, user));
+    try {
+        for (const auto &name : list_trusted_directory(directory, policy_suffix, "policy directory"))
+            paths.push_back(directory + "/" + name);
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is wrong is found out by who reads it
+    }
+    std::string stamp;
+    for (const auto &path : paths) {
+        struct stat status {};
+        if (::stat(path.c_str(), &status) != 0) status = {}; // as above
+        stamp +=
+            fmt::format("{}:{}:{}:{}.{} ", status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+    }
+    return stamp;
+}
+
+// Turns trusted files into a checked policy.
 
 Policy parse_policy(const std::vector<PolicySource> &sources)
 {

@@ -8,8 +8,6 @@
 
 namespace pi_agent {
 
-// --- Paths in a policy, judged by their text alone.
-
 namespace {
 
 TextProblem odd_component()
@@ -58,7 +56,38 @@ std::optional<TextProblem> problem_of_config_secrets(const std::string &path)
     return problem;
 }
 
+// Why a policy cannot let a call through. Words.
+struct RefusedCalls {
+    std::string_view names;
+    const char *why;
+    const char *remedy;
+};
+constexpr const char *take_it_out = "remove it";
+constexpr RefusedCalls never_allowed[] = {
+#include "common/never_allowed.inc"
+};
+
+template <typename Calls>
+bool has_call(const Calls &calls, const std::string &name)
+{
+    return std::any_of(std::begin(calls), std::end(calls), [&](const auto &call) { return name == call.name; });
+}
+
+std::vector<std::string_view> names_to_deny()
+{
+    std::set<std::string_view> groups;
+    std::vector<std::string_view> names;
+    for (const auto &call : deniable_calls) {
+        names.emplace_back(call.name);
+        if (*call.group != '\0') groups.insert(call.group);
+    }
+    names.insert(names.end(), groups.begin(), groups.end());
+    return names;
+}
+
 } // namespace
+
+// --- Paths in a policy, judged by their text alone.
 
 std::optional<TextProblem> problem_of_root(const std::string &path)
 {
@@ -231,39 +260,6 @@ bool is_masked_by(const std::string &pattern, const std::string &path)
 }
 
 // --- The rules for names of system calls in a policy, and what its lists come to.
-
-namespace {
-
-// Why a policy cannot let a call through. Words.
-struct RefusedCalls {
-    std::string_view names;
-    const char *why;
-    const char *remedy;
-};
-constexpr const char *take_it_out = "remove it";
-constexpr RefusedCalls never_allowed[] = {
-#include "common/never_allowed.inc"
-};
-
-template <typename Calls>
-bool has_call(const Calls &calls, const std::string &name)
-{
-    return std::any_of(std::begin(calls), std::end(calls), [&](const auto &call) { return name == call.name; });
-}
-
-std::vector<std::string_view> names_to_deny()
-{
-    std::set<std::string_view> groups;
-    std::vector<std::string_view> names;
-    for (const auto &call : deniable_calls) {
-        names.emplace_back(call.name);
-        if (*call.group != '\0') groups.insert(call.group);
-    }
-    names.insert(names.end(), groups.begin(), groups.end());
-    return names;
-}
-
-} // namespace
 
 std::optional<TextProblem> problem_of_denied_call(const std::string &name)
 {

@@ -51,129 +51,6 @@ void report_unknown(const YamlEntry &entry, const PolicyValue &value, const std:
     value.problems.add(entry.where, value.key, "unknown key" + hint, fmt::format("known here: {}", fmt::join(names, ", ")));
 }
 
-} // namespace
-
-PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent)
-{
-    const auto name = escape_for_display(entry.key);
-    // For a missing value, yaml-cpp gives the position of whatever comes next: the key's position is better.
-    const auto &where = entry.value.kind == YamlNode::Kind::null ? entry.where : entry.value.where;
-    const bool top = parent.key.empty();
-    const auto *known = top || parent.entry != nullptr ? find_policy_key(top ? "" : parent.entry->path, entry.key) : nullptr;
-    return {entry.value, parent.problems, top ? name : parent.key + "." + name, where, known, &entry};
-}
-
-void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, const Reader &otherwise)
-{
-    if (!section.is(YamlNode::Kind::mapping)) {
-        report_type(section, "a mapping", "write its keys indented below it, or remove it");
-        return;
-    }
-    const auto known = policy_keys_below(section.entry == nullptr ? "" : section.entry->path);
-    require_same(known, rules, !otherwise);
-    for (const auto &entry : section.node.entries) {
-        const auto value = value_of(entry, section);
-        const auto rule = std::find_if(rules.begin(), rules.end(), [&entry](const KeyRule &one) { return one.name == entry.key; });
-        if (rule != rules.end())
-            rule->read(value);
-        else if (otherwise && value.entry != nullptr)
-            otherwise(value);
-        else
-            report_unknown(entry, value, known);
-    }
-}
-
-std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping)
-{
-    if (!mapping.is(YamlNode::Kind::mapping)) return report_type(mapping, "a mapping", "write 'name: value' lines indented below it");
-    std::vector<PolicyValue> values;
-    for (const auto &entry : mapping.node.entries)
-        values.push_back(value_of(entry, mapping));
-    return values;
-}
-
-std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list)
-{
-    if (!list.is(YamlNode::Kind::sequence)) return report_type(list, "a list", "write [a, b], or '- a' lines below it");
-    std::vector<PolicyValue> values;
-    for (const auto &item : list.node.items)
-        values.push_back({item, list.problems, fmt::format("{}[{}]", list.key, values.size()), item.where, list.entry});
-    return values;
-}
-
-std::optional<bool> read_bool(const PolicyValue &value)
-{
-    if (value.means(ScalarMeaning::boolean)) return value.node.text == "true";
-    return report_type(value, "true or false", "write true or false, without quotes");
-}
-
-std::optional<std::string> read_text(const PolicyValue &value)
-{
-    if (!value.means(ScalarMeaning::text))
-        return report_type(value, "text", value.is(YamlNode::Kind::scalar) ? "put it in quotes" : "write one value");
-    if (value.node.text.find('\0') == std::string::npos) return value.node.text;
-    value.report("holds a NUL character", "remove it");
-    return std::nullopt;
-}
-
-std::optional<std::string> read_line(const PolicyValue &value)
-{
-    auto text = read_text(value);
-    if (!text) return std::nullopt;
-    const auto is_control = [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; };
-    if (!text->empty() && std::none_of(text->begin(), text->end(), is_control)) return text;
-    value.report(text->empty() ? "is empty" : "holds a control character: " + quote(*text), "correct it or remove the key");
-    return std::nullopt;
-}
-
-std::optional<std::string> read_name(const PolicyValue &value)
-{
-    auto name = read_line(value);
-    if (!name || is_plain_name(*name)) return name;
-    value.report(quote(*name) + " is not a plain name", "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
-    return std::nullopt;
-}
-
-std::optional<std::size_t> read_choice(const PolicyValue &value)
-{
-    if (value.entry == nullptr || value.entry->choices.empty())
-        throw Failure(ExitStatus::internal, "the table of keys has no choices for " + value.key);
-    const auto now = split(value.entry->choices, ' ');
-    const auto form = value.entry->form;
-    const char *others = form == ValueForm::choice_or_list ? ", or a list" : form == ValueForm::network ? ", a list, or a mapping" : "";
-    const auto expected = fmt::format("{}{}", fmt::join(now, " or "), others);
-    if (!value.means(ScalarMeaning::text)) return report_type(value, expected, "write one of them");
-    const auto text = read_line(value);
-    if (!text) return std::nullopt;
-    const auto found = std::find(now.begin(), now.end(), *text);
-    if (found != now.end()) return static_cast<std::size_t>(found - now.begin());
-    const auto hint = *text == "noop" ? std::string("; did you mean 'none'?") : did_you_mean(*text, now);
-    value.report("unknown value " + quote(*text) + hint, "use " + expected);
-    return std::nullopt;
-}
-
-std::optional<std::string> read_path(const PolicyValue &value, const PathRule &problem_of)
-{
-    auto path = read_line(value);
-    const auto problem = path ? problem_of(*path) : std::nullopt;
-    if (!problem) return path;
-    value.refuse(*path, *problem);
-    return std::nullopt;
-}
-
-std::vector<PolicyPath> read_paths(const PolicyValue &list, const PathRule &problem_of)
-{
-    std::vector<PolicyPath> paths;
-    if (const auto items = read_items(list))
-        for (const auto &item : *items)
-            if (auto path = read_path(item, problem_of)) paths.push_back({std::move(*path), item.where});
-    return paths;
-}
-
-// Which environment variables a policy may set, and which it should not.
-
-namespace {
-
 constexpr std::string_view own_names =
     "HOME USER LOGNAME SHELL PATH TMPDIR XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME PIP_BREAK_SYSTEM_PACKAGES "
     "PYTHONUSERBASE NPM_CONFIG_GLOBALCONFIG YARN_PREFIX GOPATH GOBIN CARGO_HOME RUSTUP_HOME NODE_COMPILE_CACHE PI_CODING_AGENT_DIR "
@@ -191,47 +68,6 @@ std::string upper(std::string_view text)
         if (byte >= 'a' && byte <= 'z') byte = static_cast<char>(byte - 'a' + 'A');
     return result;
 }
-
-} // namespace
-
-bool is_variable_name(std::string_view name) noexcept
-{
-    return !name.empty() && is_made_of(name, "_") && (name.front() < '0' || name.front() > '9');
-}
-
-void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places)
-{
-    const auto entries = read_entries(section);
-    if (!entries) return;
-    for (const auto &value : *entries) {
-        const auto &name = value.yaml->key;
-        if (const auto problem = problem_of_env_name(name)) {
-            value.at_its_name().report(*problem, "remove it");
-        } else if (auto text = read_text(value)) {
-            env[name] = std::move(*text);
-            places[name] = value.yaml->where;
-        }
-    }
-}
-
-std::optional<std::string> problem_of_env_name(const std::string &name)
-{
-    if (!is_variable_name(name)) return "is not a variable name";
-    if (has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_GLOBALCONFIG")
-        return "is set by pi-agent itself";
-    if (has_word(start_up_names, name) || name.starts_with("LD_")) return "changes programs before they begin";
-    return std::nullopt;
-}
-
-std::optional<std::string> problem_of_host_env_name(const std::string &name)
-{
-    if (has_word(interpreter_names, name)) return "changes programs before they begin, and is the administrator's to set";
-    return problem_of_env_name(name);
-}
-
-// A reader for environment files, as a state machine like systemd's (src/basic/env-file.c).
-
-namespace {
 
 constexpr std::size_t assignment_limit = std::size_t{128} << 10U; // MAX_ARG_STRLEN: "NAME=value" and its NUL (execve(2))
 constexpr std::string_view blanks = " \t\n\r";
@@ -252,6 +88,7 @@ bool is_one_of(char byte, std::string_view bytes) noexcept
     return bytes.find(byte) != std::string_view::npos;
 }
 
+// A state machine like systemd's (src/basic/env-file.c).
 class EnvFileParser {
 public:
     EnvFileParser(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
@@ -393,6 +230,160 @@ private:
 };
 
 } // namespace
+
+PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent)
+{
+    const auto name = escape_for_display(entry.key);
+    // For a missing value, yaml-cpp gives the position of whatever comes next: the key's position is better.
+    const auto &where = entry.value.kind == YamlNode::Kind::null ? entry.where : entry.value.where;
+    const bool top = parent.key.empty();
+    const auto *known = top || parent.entry != nullptr ? find_policy_key(top ? "" : parent.entry->path, entry.key) : nullptr;
+    return {entry.value, parent.problems, top ? name : parent.key + "." + name, where, known, &entry};
+}
+
+void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, const Reader &otherwise)
+{
+    if (!section.is(YamlNode::Kind::mapping)) {
+        report_type(section, "a mapping", "write its keys indented below it, or remove it");
+        return;
+    }
+    const auto known = policy_keys_below(section.entry == nullptr ? "" : section.entry->path);
+    require_same(known, rules, !otherwise);
+    for (const auto &entry : section.node.entries) {
+        const auto value = value_of(entry, section);
+        const auto rule = std::find_if(rules.begin(), rules.end(), [&entry](const KeyRule &one) { return one.name == entry.key; });
+        if (rule != rules.end())
+            rule->read(value);
+        else if (otherwise && value.entry != nullptr)
+            otherwise(value);
+        else
+            report_unknown(entry, value, known);
+    }
+}
+
+std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping)
+{
+    if (!mapping.is(YamlNode::Kind::mapping)) return report_type(mapping, "a mapping", "write 'name: value' lines indented below it");
+    std::vector<PolicyValue> values;
+    for (const auto &entry : mapping.node.entries)
+        values.push_back(value_of(entry, mapping));
+    return values;
+}
+
+std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list)
+{
+    if (!list.is(YamlNode::Kind::sequence)) return report_type(list, "a list", "write [a, b], or '- a' lines below it");
+    std::vector<PolicyValue> values;
+    for (const auto &item : list.node.items)
+        values.push_back({item, list.problems, fmt::format("{}[{}]", list.key, values.size()), item.where, list.entry});
+    return values;
+}
+
+std::optional<bool> read_bool(const PolicyValue &value)
+{
+    if (value.means(ScalarMeaning::boolean)) return value.node.text == "true";
+    return report_type(value, "true or false", "write true or false, without quotes");
+}
+
+std::optional<std::string> read_text(const PolicyValue &value)
+{
+    if (!value.means(ScalarMeaning::text))
+        return report_type(value, "text", value.is(YamlNode::Kind::scalar) ? "put it in quotes" : "write one value");
+    if (value.node.text.find('\0') == std::string::npos) return value.node.text;
+    value.report("holds a NUL character", "remove it");
+    return std::nullopt;
+}
+
+std::optional<std::string> read_line(const PolicyValue &value)
+{
+    auto text = read_text(value);
+    if (!text) return std::nullopt;
+    const auto is_control = [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; };
+    if (!text->empty() && std::none_of(text->begin(), text->end(), is_control)) return text;
+    value.report(text->empty() ? "is empty" : "holds a control character: " + quote(*text), "correct it or remove the key");
+    return std::nullopt;
+}
+
+std::optional<std::string> read_name(const PolicyValue &value)
+{
+    auto name = read_line(value);
+    if (!name || is_plain_name(*name)) return name;
+    value.report(quote(*name) + " is not a plain name", "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
+    return std::nullopt;
+}
+
+std::optional<std::size_t> read_choice(const PolicyValue &value)
+{
+    if (value.entry == nullptr || value.entry->choices.empty())
+        throw Failure(ExitStatus::internal, "the table of keys has no choices for " + value.key);
+    const auto now = split(value.entry->choices, ' ');
+    const auto form = value.entry->form;
+    const char *others = form == ValueForm::choice_or_list ? ", or a list" : form == ValueForm::network ? ", a list, or a mapping" : "";
+    const auto expected = fmt::format("{}{}", fmt::join(now, " or "), others);
+    if (!value.means(ScalarMeaning::text)) return report_type(value, expected, "write one of them");
+    const auto text = read_line(value);
+    if (!text) return std::nullopt;
+    const auto found = std::find(now.begin(), now.end(), *text);
+    if (found != now.end()) return static_cast<std::size_t>(found - now.begin());
+    const auto hint = *text == "noop" ? std::string("; did you mean 'none'?") : did_you_mean(*text, now);
+    value.report("unknown value " + quote(*text) + hint, "use " + expected);
+    return std::nullopt;
+}
+
+std::optional<std::string> read_path(const PolicyValue &value, const PathRule &problem_of)
+{
+    auto path = read_line(value);
+    const auto problem = path ? problem_of(*path) : std::nullopt;
+    if (!problem) return path;
+    value.refuse(*path, *problem);
+    return std::nullopt;
+}
+
+std::vector<PolicyPath> read_paths(const PolicyValue &list, const PathRule &problem_of)
+{
+    std::vector<PolicyPath> paths;
+    if (const auto items = read_items(list))
+        for (const auto &item : *items)
+            if (auto path = read_path(item, problem_of)) paths.push_back({std::move(*path), item.where});
+    return paths;
+}
+
+// Which environment variables a policy may set, and which it should not.
+
+bool is_variable_name(std::string_view name) noexcept
+{
+    return !name.empty() && is_made_of(name, "_") && (name.front() < '0' || name.front() > '9');
+}
+
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places)
+{
+    const auto entries = read_entries(section);
+    if (!entries) return;
+    for (const auto &value : *entries) {
+        const auto &name = value.yaml->key;
+        if (const auto problem = problem_of_env_name(name)) {
+            value.at_its_name().report(*problem, "remove it");
+        } else if (auto text = read_text(value)) {
+            env[name] = std::move(*text);
+            places[name] = value.yaml->where;
+        }
+    }
+}
+
+std::optional<std::string> problem_of_env_name(const std::string &name)
+{
+    if (!is_variable_name(name)) return "is not a variable name";
+    if (has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_GLOBALCONFIG")
+        return "is set by pi-agent itself";
+    if (has_word(start_up_names, name) || name.starts_with("LD_")) return "changes programs before they begin";
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of_host_env_name(const std::string &name)
+{
+    if (has_word(interpreter_names, name)) return "changes programs before they begin, and is the administrator's to set";
+    return problem_of_env_name(name);
+}
 
 std::vector<EnvAssignment> parse_env_file(std::string_view text, const std::string &name)
 {

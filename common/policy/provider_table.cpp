@@ -7,8 +7,6 @@
 
 namespace pi_agent {
 
-// --- The providers of models whose keys a gate can hold: the table of common/policy/providers.toml.
-
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> key_variables[] = {
@@ -27,61 +25,6 @@ bool is_like(std::string_view host, std::string_view pattern) noexcept
     return !label.empty() && label.size() <= 63 && label.front() != '-' && label.back() != '-' &&
            label.find_first_not_of(label_bytes) == std::string_view::npos;
 }
-
-} // namespace
-
-const std::vector<Provider> &providers_with_gate()
-{
-    static const std::vector<Provider> providers = {
-#include "common/providers.inc"
-    };
-    return providers;
-}
-
-const Provider *find_provider(std::string_view name)
-{
-    const auto &all = providers_with_gate();
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Provider &one) { return one.name == name; });
-    return found == all.end() ? nullptr : &*found;
-}
-
-std::vector<std::string> providers_of_key(std::string_view variable)
-{
-    std::vector<std::string> providers;
-    for (const auto &[name, provider] : key_variables)
-        if (name == variable) providers.emplace_back(provider);
-    return providers;
-}
-
-std::optional<std::string> key_variable_of_provider(std::string_view provider)
-{
-    for (const auto &[name, other] : key_variables)
-        if (other == provider) return std::string(name);
-    return std::nullopt;
-}
-
-ProviderHost host_of_provider(const Provider &provider, std::string_view of_policy)
-{
-    if (of_policy.empty() && provider.host.empty())
-        return {"", "has a host for each customer, and none is named; name yours: " + std::string(provider.host_pattern)};
-    if (of_policy.empty() || of_policy == provider.host) return {std::string(provider.host), std::nullopt};
-    if (provider.host_pattern.empty())
-        return {"", "is at " + std::string(provider.host) + ", and its key goes to no other host; leave the host out"};
-    if (!is_like(of_policy, provider.host_pattern))
-        return {"", "has hosts like " + std::string(provider.host_pattern) + ", and its key goes to no other"};
-    return {std::string(of_policy), std::nullopt};
-}
-
-KeyForm form_of_key(const Provider &provider, std::string_view key)
-{
-    if (provider.name == "anthropic" && key.starts_with(setup_token))
-        return {"authorization", "Bearer ", std::string(setup_token) + "-" + std::string(key_placeholder)};
-    return {provider.header, provider.prefix, std::string(key_placeholder)};
-}
-
-// --- Reads and checks `network:` and `providers:`.
-
-namespace {
 
 // The items of a list that can be understood, with their places where they have one.
 template <typename Item>
@@ -134,21 +77,6 @@ std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
     const auto mode = static_cast<NetworkMode>(*choice); // the table has them in this order
     return NetworkPolicy{mode, mode == NetworkMode::loopback ? loopback_ranges() : std::vector<IpRange>(), value.where};
 }
-
-} // namespace
-
-std::optional<NetworkPolicy> read_network(const PolicyValue &value)
-{
-    if (value.is(YamlNode::Kind::mapping)) return read_hosts(value);
-    if (!value.is(YamlNode::Kind::sequence)) return read_mode(value);
-    NetworkPolicy network{NetworkMode::listed, read_parsed(value, parse_ip_range), value.where};
-    if (value.node.items.empty()) value.report("is an empty list", "say 'network: none', or name ranges of addresses");
-    return network;
-}
-
-// Checks what sessions reach: networks that the method cannot make, and keys that a network would give away.
-
-namespace {
 
 // What one level says, and the method cannot honour: nothing is ever dropped in silence.
 void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
@@ -215,42 +143,6 @@ private:
     std::set<std::string> told_;
 };
 
-} // namespace
-
-bool has_gate(SandboxMethod method) noexcept
-{
-    return has_unit(method) && method != SandboxMethod::none; // systemd starts the gate, as an account that lives as long as it does
-}
-
-std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const Rules &rules)
-{
-    if (providers.empty() || network.mode == NetworkMode::hosts || network.mode == NetworkMode::none) return std::nullopt;
-    const char *mode = network.mode == NetworkMode::full ? "full" : network.mode == NetworkMode::loopback ? "loopback" : "a list of ranges";
-    const std::string where = network.where.file.empty() ? "the default" : to_string(network.where);
-    return Diagnostic{providers.front().where, place_of_key(rules, "providers"),
-                      std::string("its key stays outside, but the network of these sessions is ") + mode + " (" + where +
-                          "), which has no gate that could put it into requests",
-                      "name the hosts that sessions reach, as in 'network: {hosts: [github.com]}', or put the key into env_files"};
-}
-
-void check_network_rules(const Policy &policy, Problems &problems)
-{
-    refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
-    const bool are_read = !problems.has("network") && !problems.has("providers"); // else their consequences are not another mistake
-    KeyRules keys(policy, problems);
-    if (policy.users.empty() && are_read) keys.check_whole();
-    for (const auto &entry : policy.users) {
-        if (entry.rules) refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
-        for (const auto &root : entry.roots)
-            if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
-        if (are_read) keys.check_entry(entry);
-    }
-}
-
-// Reads rules by name: `network: {hosts: […]}` and `providers:`.
-
-namespace {
-
 void report_unknown_provider(const PolicyValue &section)
 {
     std::vector<std::string_view> names;
@@ -300,6 +192,102 @@ std::optional<ProviderRule> read_provider(const PolicyValue &section)
 }
 
 } // namespace
+
+// --- The providers of models whose keys a gate can hold: the table of common/policy/providers.toml.
+
+const std::vector<Provider> &providers_with_gate()
+{
+    static const std::vector<Provider> providers = {
+#include "common/providers.inc"
+    };
+    return providers;
+}
+
+const Provider *find_provider(std::string_view name)
+{
+    const auto &all = providers_with_gate();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Provider &one) { return one.name == name; });
+    return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> providers_of_key(std::string_view variable)
+{
+    std::vector<std::string> providers;
+    for (const auto &[name, provider] : key_variables)
+        if (name == variable) providers.emplace_back(provider);
+    return providers;
+}
+
+std::optional<std::string> key_variable_of_provider(std::string_view provider)
+{
+    for (const auto &[name, other] : key_variables)
+        if (other == provider) return std::string(name);
+    return std::nullopt;
+}
+
+ProviderHost host_of_provider(const Provider &provider, std::string_view of_policy)
+{
+    if (of_policy.empty() && provider.host.empty())
+        return {"", "has a host for each customer, and none is named; name yours: " + std::string(provider.host_pattern)};
+    if (of_policy.empty() || of_policy == provider.host) return {std::string(provider.host), std::nullopt};
+    if (provider.host_pattern.empty())
+        return {"", "is at " + std::string(provider.host) + ", and its key goes to no other host; leave the host out"};
+    if (!is_like(of_policy, provider.host_pattern))
+        return {"", "has hosts like " + std::string(provider.host_pattern) + ", and its key goes to no other"};
+    return {std::string(of_policy), std::nullopt};
+}
+
+KeyForm form_of_key(const Provider &provider, std::string_view key)
+{
+    if (provider.name == "anthropic" && key.starts_with(setup_token))
+        return {"authorization", "Bearer ", std::string(setup_token) + "-" + std::string(key_placeholder)};
+    return {provider.header, provider.prefix, std::string(key_placeholder)};
+}
+
+// --- Reads and checks `network:` and `providers:`.
+
+std::optional<NetworkPolicy> read_network(const PolicyValue &value)
+{
+    if (value.is(YamlNode::Kind::mapping)) return read_hosts(value);
+    if (!value.is(YamlNode::Kind::sequence)) return read_mode(value);
+    NetworkPolicy network{NetworkMode::listed, read_parsed(value, parse_ip_range), value.where};
+    if (value.node.items.empty()) value.report("is an empty list", "say 'network: none', or name ranges of addresses");
+    return network;
+}
+
+// Checks what sessions reach: networks that the method cannot make, and keys that a network would give away.
+
+bool has_gate(SandboxMethod method) noexcept
+{
+    return has_unit(method) && method != SandboxMethod::none; // systemd starts the gate, as an account that lives as long as it does
+}
+
+std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const Rules &rules)
+{
+    if (providers.empty() || network.mode == NetworkMode::hosts || network.mode == NetworkMode::none) return std::nullopt;
+    const char *mode = network.mode == NetworkMode::full ? "full" : network.mode == NetworkMode::loopback ? "loopback" : "a list of ranges";
+    const std::string where = network.where.file.empty() ? "the default" : to_string(network.where);
+    return Diagnostic{providers.front().where, place_of_key(rules, "providers"),
+                      std::string("its key stays outside, but the network of these sessions is ") + mode + " (" + where +
+                          "), which has no gate that could put it into requests",
+                      "name the hosts that sessions reach, as in 'network: {hosts: [github.com]}', or put the key into env_files"};
+}
+
+void check_network_rules(const Policy &policy, Problems &problems)
+{
+    refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
+    const bool are_read = !problems.has("network") && !problems.has("providers"); // else their consequences are not another mistake
+    KeyRules keys(policy, problems);
+    if (policy.users.empty() && are_read) keys.check_whole();
+    for (const auto &entry : policy.users) {
+        if (entry.rules) refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
+        for (const auto &root : entry.roots)
+            if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
+        if (are_read) keys.check_entry(entry);
+    }
+}
+
+// Reads rules by name: `network: {hosts: […]}` and `providers:`.
 
 std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &section)
 {

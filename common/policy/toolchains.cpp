@@ -64,97 +64,6 @@ const std::string *find_secret(std::string_view below_home, const std::vector<st
     return found == never_shown().end() ? nullptr : &*found;
 }
 
-} // namespace
-
-const std::vector<std::string> &default_readable()
-{
-    static const std::vector<std::string> paths = paths_as(HomeKind::program, HomeKind::own_path);
-    return paths;
-}
-
-const std::vector<std::string> &default_caches()
-{
-    static const std::vector<std::string> paths = paths_as(HomeKind::environment, HomeKind::cache);
-    return paths;
-}
-
-std::string place_in_agent_home(const std::string &path)
-{
-    // CARGO_HOME, GOPATH and RUSTUP_HOME inside (runner/plan/environment.cpp). What a session installs goes into directories of programs
-    // there, so the user's stay where they are.
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 3> moved = {
-        {{".cargo", ".local/share/cargo"}, {"go", ".local/share/go"}, {".rustup", ".local/share/rustup"}}};
-    if (is_of_kind(HomeKind::own_path, path)) return "";
-    if (is_within(path, ".cargo/bin") || is_within(path, "go/bin")) return path;
-    for (const auto &[from, to] : moved)
-        if (is_within(path, from)) return std::string(to).append(path.substr(from.size()));
-    return path;
-}
-
-bool is_at_own_path(const std::string &path, bool is_cache)
-{
-    return !is_cache || is_of_kind(HomeKind::environment, path);
-}
-
-std::vector<std::string> masked_in(const std::string &path)
-{
-    for (const auto &[directory, names] : masked_names)
-        if (directory == path) {
-            const auto words = split(names, ' ');
-            return {words.begin(), words.end()};
-        }
-    return {};
-}
-
-const std::vector<std::string> &never_shown()
-{
-    static const std::vector<std::string> paths = [] {
-        std::vector<std::string> all(std::begin(never_shown_paths), std::end(never_shown_paths));
-        for (const auto &[directory, names] : masked_names)
-            for (const auto name : split(names, ' '))
-                all.push_back(std::string(directory).append("/").append(name));
-        return all;
-    }();
-    return paths;
-}
-
-std::optional<TextProblem> problem_of_secrets(std::string_view below_home)
-{
-    const std::string *found = find_secret(below_home, {});
-    if (found == nullptr) return std::nullopt;
-    const std::string what = is_within(below_home, *found) ? "belongs to ~/" : "holds ~/";
-    return TextProblem{what + *found + ", which no session is shown", "name a directory of projects"};
-}
-
-std::optional<TextProblem> problem_of_secrets_anywhere(std::string_view path)
-{
-    for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
-        const std::string_view below = path.substr(slash + 1);
-        const auto found =
-            std::find_if(never_shown().begin(), never_shown().end(), [&](const auto &never) { return is_within(below, never); });
-        if (found != never_shown().end())
-            return TextProblem{"belongs to " + *found + " of a home, which no session is shown", "name a directory of projects"};
-    }
-    return std::nullopt;
-}
-
-std::optional<TextProblem> problem_of_home_directory(const std::string &path)
-{
-    if (path == "~") return TextProblem{"is a home directory itself", "name a directory below it, e.g. ~/.nvm"};
-    if (path.substr(0, 2) != "~/")
-        return TextProblem{"does not begin with '~/'", "name directories of the users' homes here, and others in view_paths"};
-    const std::string below = path.substr(2);
-    if (has_odd_component(below)) return TextProblem{"holds '//', '.' or '..'", "write the path without them"};
-    if (find_secret(below, masked_in(below)) == nullptr) return std::nullopt;
-    auto problem = problem_of_secrets(below);
-    if (problem) problem->remedy = "name a directory that holds nothing but programs, or downloads";
-    return problem;
-}
-
-// Reads `toolchains:` and a user's `readable:`, and finds what of homes a session then shows.
-
-namespace {
-
 using Defaults = const std::vector<std::string> &(*)();
 
 constexpr std::size_t list_limit = 64; // each costs mounts at every start
@@ -272,6 +181,93 @@ HomeDirectories default_of(Defaults defaults)
 }
 
 } // namespace
+
+const std::vector<std::string> &default_readable()
+{
+    static const std::vector<std::string> paths = paths_as(HomeKind::program, HomeKind::own_path);
+    return paths;
+}
+
+const std::vector<std::string> &default_caches()
+{
+    static const std::vector<std::string> paths = paths_as(HomeKind::environment, HomeKind::cache);
+    return paths;
+}
+
+std::string place_in_agent_home(const std::string &path)
+{
+    // CARGO_HOME, GOPATH and RUSTUP_HOME inside (runner/plan/environment.cpp). What a session installs goes into directories of programs
+    // there, so the user's stay where they are.
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 3> moved = {
+        {{".cargo", ".local/share/cargo"}, {"go", ".local/share/go"}, {".rustup", ".local/share/rustup"}}};
+    if (is_of_kind(HomeKind::own_path, path)) return "";
+    if (is_within(path, ".cargo/bin") || is_within(path, "go/bin")) return path;
+    for (const auto &[from, to] : moved)
+        if (is_within(path, from)) return std::string(to).append(path.substr(from.size()));
+    return path;
+}
+
+bool is_at_own_path(const std::string &path, bool is_cache)
+{
+    return !is_cache || is_of_kind(HomeKind::environment, path);
+}
+
+std::vector<std::string> masked_in(const std::string &path)
+{
+    for (const auto &[directory, names] : masked_names)
+        if (directory == path) {
+            const auto words = split(names, ' ');
+            return {words.begin(), words.end()};
+        }
+    return {};
+}
+
+const std::vector<std::string> &never_shown()
+{
+    static const std::vector<std::string> paths = [] {
+        std::vector<std::string> all(std::begin(never_shown_paths), std::end(never_shown_paths));
+        for (const auto &[directory, names] : masked_names)
+            for (const auto name : split(names, ' '))
+                all.push_back(std::string(directory).append("/").append(name));
+        return all;
+    }();
+    return paths;
+}
+
+std::optional<TextProblem> problem_of_secrets(std::string_view below_home)
+{
+    const std::string *found = find_secret(below_home, {});
+    if (found == nullptr) return std::nullopt;
+    const std::string what = is_within(below_home, *found) ? "belongs to ~/" : "holds ~/";
+    return TextProblem{what + *found + ", which no session is shown", "name a directory of projects"};
+}
+
+std::optional<TextProblem> problem_of_secrets_anywhere(std::string_view path)
+{
+    for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
+        const std::string_view below = path.substr(slash + 1);
+        const auto found =
+            std::find_if(never_shown().begin(), never_shown().end(), [&](const auto &never) { return is_within(below, never); });
+        if (found != never_shown().end())
+            return TextProblem{"belongs to " + *found + " of a home, which no session is shown", "name a directory of projects"};
+    }
+    return std::nullopt;
+}
+
+std::optional<TextProblem> problem_of_home_directory(const std::string &path)
+{
+    if (path == "~") return TextProblem{"is a home directory itself", "name a directory below it, e.g. ~/.nvm"};
+    if (path.substr(0, 2) != "~/")
+        return TextProblem{"does not begin with '~/'", "name directories of the users' homes here, and others in view_paths"};
+    const std::string below = path.substr(2);
+    if (has_odd_component(below)) return TextProblem{"holds '//', '.' or '..'", "write the path without them"};
+    if (find_secret(below, masked_in(below)) == nullptr) return std::nullopt;
+    auto problem = problem_of_secrets(below);
+    if (problem) problem->remedy = "name a directory that holds nothing but programs, or downloads";
+    return problem;
+}
+
+// Reads `toolchains:` and a user's `readable:`, and finds what of homes a session then shows.
 
 std::optional<HomeDirectories> read_readable_toolchains(const PolicyValue &value)
 {

@@ -2,7 +2,6 @@
 #include "runner/as_user/named_files.hpp"
 
 #include "common/base/files.hpp"
-#include "common/policy/host_rule.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/document_writer.hpp"
 

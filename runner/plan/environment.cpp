@@ -2,7 +2,6 @@
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/host_rule.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/user_files.hpp"
 

@@ -79,29 +79,6 @@ ScalarMeaning meaning_of_plain(std::string_view text)
     return meaning_of_number(text);
 }
 
-} // namespace
-
-ScalarMeaning meaning_of_scalar(const YamlNode &scalar)
-{
-    return scalar.quoted ? ScalarMeaning::text : meaning_of_plain(scalar.text);
-}
-
-std::string describe(const YamlNode &node)
-{
-    if (node.kind == YamlNode::Kind::sequence) return "a list";
-    if (node.kind == YamlNode::Kind::mapping) return "a mapping";
-    const auto meaning = meaning_of_scalar(node);
-    if (node.kind == YamlNode::Kind::null || meaning == ScalarMeaning::null) return "nothing";
-    if (meaning == ScalarMeaning::boolean) return "the boolean " + node.text;
-    if (meaning == ScalarMeaning::integer || meaning == ScalarMeaning::real) return "the number " + node.text;
-    if (meaning == ScalarMeaning::odd) return quote(node.text) + ", which YAML readers understand differently";
-    return "the text " + quote(node.text);
-}
-
-// --- Places in the text: from bytes, as its parser counts, to characters, as people do.
-
-namespace {
-
 // Refers to the text, and must not outlive it.
 class YamlPlaces {
 public:
@@ -430,6 +407,23 @@ YamlNode parse_or_throw(const std::string &name, const std::string &text, Proble
 }
 
 } // namespace
+
+ScalarMeaning meaning_of_scalar(const YamlNode &scalar)
+{
+    return scalar.quoted ? ScalarMeaning::text : meaning_of_plain(scalar.text);
+}
+
+std::string describe(const YamlNode &node)
+{
+    if (node.kind == YamlNode::Kind::sequence) return "a list";
+    if (node.kind == YamlNode::Kind::mapping) return "a mapping";
+    const auto meaning = meaning_of_scalar(node);
+    if (node.kind == YamlNode::Kind::null || meaning == ScalarMeaning::null) return "nothing";
+    if (meaning == ScalarMeaning::boolean) return "the boolean " + node.text;
+    if (meaning == ScalarMeaning::integer || meaning == ScalarMeaning::real) return "the number " + node.text;
+    if (meaning == ScalarMeaning::odd) return quote(node.text) + ", which YAML readers understand differently";
+    return "the text " + quote(node.text);
+}
 
 std::string_view without_byte_order_mark(std::string_view text) noexcept
 {

@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/host_rule.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
