@@ -82,13 +82,6 @@ const Answer &object_at(const Answer &object, const char *name)
     return found == object.end() || !found->is_object() ? nothing : *found;
 }
 
-std::optional<std::uint32_t> base64_value(char byte)
-{
-    constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const auto found = alphabet.find(byte);
-    return found == std::string_view::npos ? std::nullopt : std::optional(static_cast<std::uint32_t>(found));
-}
-
 constexpr std::size_t longest_version = 64;
 constexpr std::string_view version_digits = "0123456789";
 
@@ -250,6 +243,7 @@ std::string token_of_registry(const NpmSettings &settings, std::string_view regi
 std::optional<std::string> read_integrity(std::string_view text) noexcept
 {
     constexpr std::string_view kind = "sha512-";
+    constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (auto word : split(text, ' ')) {
         if (!word.starts_with(kind)) continue;
         word = word.substr(kind.size(), word.find('?') - kind.size()); // options follow, which npm has none of
@@ -259,9 +253,9 @@ std::optional<std::string> read_integrity(std::string_view text) noexcept
         std::uint32_t bits = 0;
         int count = 0;
         for (const char byte : word) {
-            const auto value = base64_value(byte);
-            if (!value) return std::nullopt;
-            bits = (bits << 6U) | *value;
+            const auto value = alphabet.find(byte);
+            if (value == std::string_view::npos) return std::nullopt;
+            bits = (bits << 6U) | static_cast<std::uint32_t>(value);
             count += 6;
             if (count < 8) continue;
             count -= 8;

@@ -225,6 +225,7 @@ MountEntry parse_mount(const std::string &line)
     entry.point = unescape(fields[4]);
     entry.type = *(dash + 1);
     entry.source = unescape(*(dash + 2));
+    entry.options = fields.back();
     return entry;
 }
 

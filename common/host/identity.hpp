@@ -86,6 +86,7 @@ struct MountEntry {
     std::string point;
     std::string type;
     std::string source;
+    std::string options; // of its file system
 };
 
 // Throws Failure(internal) for a line of another form.

@@ -11,8 +11,6 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#include <fstream>
-
 namespace pi_agent {
 
 namespace {
@@ -74,15 +72,9 @@ bool is_served_by_somebody(const PathStep &step)
     struct statfs system {};
     if (::fstatfs(step.fd.get(), &system) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
     if (system.f_type != FUSE_SUPER_MAGIC) return false;
-    struct statx facts {};
-    if (::statx(step.fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &facts) != 0 || (facts.stx_mask & STATX_MNT_ID) == 0)
-        return true;
-    std::ifstream mounts("/proc/self/mountinfo");
-    const std::string begin = std::to_string(facts.stx_mnt_id) + " ";
-    for (std::string line; std::getline(mounts, line);)
-        if (line.compare(0, begin.size(), begin) == 0)
-            return ("," + line.substr(line.rfind(' ') + 1) + ",").find(",user_id=0,") == std::string::npos;
-    return true;
+    const auto mounts = list_mounts();
+    const MountEntry *mount = mount_that_holds(mounts, step.fd);
+    return mount == nullptr || ("," + mount->options + ",").find(",user_id=0,") == std::string::npos;
 }
 
 void require_only_root_can_change(const std::string &what, const std::string &wanted, const PathStep &holder, const PathStep &step)
@@ -198,35 +190,17 @@ std::string read_trusted_file(const std::string &path, std::size_t limit, const 
     if (!S_ISREG(step.status.st_mode)) {
         throw Failure(ExitStatus::configuration, fmt::format("the {} {} is not a regular file", what, escape_for_display(path)));
     }
-    const auto fd = reopen(step, O_RDONLY | O_NONBLOCK);
-    std::string content;
-    std::vector<char> chunk(64U << 10U);
-    for (;;) {
-        const auto count = ::read(fd.get(), chunk.data(), chunk.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("cannot read " + escape_for_display(path));
-        if (count == 0) return content;
-        content.append(chunk.data(), static_cast<std::size_t>(count));
-        if (content.size() > limit) {
-            throw Failure(ExitStatus::configuration,
-                          fmt::format("the {} {} is larger than {} bytes; split it or shorten it", what, escape_for_display(path), limit));
-        }
-    }
+    return read_whole(reopen(step, O_RDONLY | O_NONBLOCK), limit, fmt::format("the {} {}", what, escape_for_display(path)));
 }
 
 std::vector<std::string> list_trusted_directory(const std::string &path, const std::string &suffix, const std::string &what)
 {
-    auto fd = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, what); });
+    const auto fd = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, what); });
     if (!fd) return {};
-    DirectoryStream stream(std::move(fd));
-    if (!stream) throw_errno("cannot list " + escape_for_display(path));
-    std::vector<std::string> names;
-    while (const dirent *entry = stream.next()) {
-        const std::string name = entry->d_name;
-        const bool fits = name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
-        if (fits && name.front() != '.') names.push_back(name);
-    }
-    if (errno != 0) throw_errno("cannot list " + escape_for_display(path));
+    auto names = names_in(fd);
+    std::erase_if(names, [&](const std::string &name) {
+        return name.size() <= suffix.size() || !name.ends_with(suffix) || name.front() == '.';
+    });
     std::sort(names.begin(), names.end());
     return names;
 }

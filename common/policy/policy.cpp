@@ -40,34 +40,17 @@ Verdict parse(std::string_view text, const LimitRow &row, std::uint64_t &amount)
     return amount < row.least ? Verdict::out_of_bounds : Verdict::amount;
 }
 
-struct NamedClass {
-    std::string_view name;
-    FileClass file_class;
-};
-
-constexpr std::array class_names = {
-    NamedClass{"mirror", FileClass::mirror}, NamedClass{"seed", FileClass::seed},   NamedClass{"once", FileClass::once},
-    NamedClass{"agent", FileClass::agent},   NamedClass{"never", FileClass::never},
-};
+constexpr std::array<std::string_view, 5> class_names = {"mirror", "seed", "once", "agent", "never"}; // in the order of FileClass
 
 // By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/as_agent/documents.hpp):
 // seed says that what was changed inside survives.
-constexpr std::array default_classes = {
-    NamedClass{"settings.json", FileClass::seed}, NamedClass{"auth.json", FileClass::seed},
-    NamedClass{"mcp-auth.json", FileClass::seed}, NamedClass{"trust.json", FileClass::seed},
-    NamedClass{"bin", FileClass::once},           NamedClass{"git", FileClass::once},
-    NamedClass{"npm", FileClass::once},           NamedClass{"sessions", FileClass::agent},
-    NamedClass{"crashes.json", FileClass::agent}, NamedClass{"models-store.json", FileClass::agent},
-    NamedClass{"tmp", FileClass::never},
-};
-
 FileClass default_class(std::string_view top) noexcept
 {
-    const auto *const found =
-        std::find_if(default_classes.begin(), default_classes.end(), [top](const NamedClass &known) { return known.name == top; });
-    if (found != default_classes.end()) return found->file_class;
-    if (top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-")) return FileClass::never;
-    return top.ends_with(".log") ? FileClass::agent : FileClass::mirror;
+    if (has_word("settings.json auth.json mcp-auth.json trust.json", top)) return FileClass::seed;
+    if (has_word("bin git npm", top)) return FileClass::once;
+    if (has_word("sessions crashes.json models-store.json", top) || top.ends_with(".log")) return FileClass::agent;
+    const bool is_never = top == "tmp" || top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-");
+    return is_never ? FileClass::never : FileClass::mirror;
 }
 
 // Which keys of the whole policy users and roots may say for their own sessions: the one list behind parser, schema and pages.
@@ -215,14 +198,13 @@ std::optional<SaidLimit> read_said_limit(const LimitRow &row, const PolicyValue 
 
 std::optional<FileClass> parse_file_class(std::string_view text) noexcept
 {
-    for (const auto &known : class_names)
-        if (known.name == text) return known.file_class;
-    return std::nullopt;
+    const auto *const found = std::find(class_names.begin(), class_names.end(), text);
+    return found == class_names.end() ? std::nullopt : std::optional(static_cast<FileClass>(found - class_names.begin()));
 }
 
 std::string_view to_string(FileClass file_class) noexcept
 {
-    return class_names[static_cast<std::size_t>(file_class)].name;
+    return class_names[static_cast<std::size_t>(file_class)];
 }
 
 bool is_copied(FileClass file_class) noexcept

@@ -107,11 +107,11 @@ void read_classes(const PolicyValue &section, Policy &policy)
             value.at_its_name().refuse(path, *problem);
             continue;
         }
-        const bool is_class = read_choice(value).has_value();
+        const auto file_class = read_choice_of<FileClass>(value);
         if (policy.config_classes.rules().contains(path))
             value.at_its_name().report("given twice, with and without a slash at its end", "keep one of them");
-        else if (is_class)
-            policy.config_classes.set(path, *parse_file_class(value.node.text));
+        else if (file_class)
+            policy.config_classes.set(path, *file_class);
     }
 }
 

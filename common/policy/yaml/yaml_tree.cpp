@@ -17,11 +17,6 @@ namespace pi_agent {
 
 namespace {
 
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words)
-{
-    return std::find(words.begin(), words.end(), text) != words.end();
-}
-
 // Takes characters of `set` off the front and returns how many.
 std::size_t skip(std::string_view &text, std::string_view set)
 {
@@ -70,12 +65,12 @@ ScalarMeaning meaning_of_number(std::string_view text)
 ScalarMeaning meaning_of_plain(std::string_view text)
 {
     if (text.empty() || text == "null") return ScalarMeaning::null;
-    if (is_one_of(text, {"true", "false"})) return ScalarMeaning::boolean;
-    if (is_one_of(text, {"~", "Null", "NULL", "True", "TRUE", "False", "FALSE"})) return ScalarMeaning::odd;
+    if (has_word("true false", text)) return ScalarMeaning::boolean;
+    if (has_word("~ Null NULL True TRUE False FALSE", text)) return ScalarMeaning::odd;
     if (is_prefixed_integer(text, "0x", "0123456789abcdefABCDEF") || is_prefixed_integer(text, "0o", "01234567")) return ScalarMeaning::odd;
     auto unsigned_text = text;
     skip_one(unsigned_text, "+-");
-    if (is_one_of(unsigned_text, {".inf", ".Inf", ".INF"}) || is_one_of(text, {".nan", ".NaN", ".NAN"})) return ScalarMeaning::odd;
+    if (has_word(".inf .Inf .INF", unsigned_text) || has_word(".nan .NaN .NAN", text)) return ScalarMeaning::odd;
     return meaning_of_number(text);
 }
 
