@@ -46,9 +46,7 @@ std::string_view git_subsection(std::string_view name)
 std::optional<bool> git_truth(const std::optional<std::string> &value)
 {
     if (!value) return true;
-    std::string text = *value;
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte; });
+    const std::string text = lower_case(*value);
     if (text.find_first_not_of("0123456789") == std::string::npos) return text.find_first_not_of('0') != std::string::npos;
     if (has_word("true yes on", text)) return true;
     return has_word("false no off", text) ? std::optional(false) : std::nullopt;

@@ -50,9 +50,8 @@ std::size_t edit_distance(std::string_view left, std::string_view right)
 // createUser, create-user and create_user are one word.
 std::string folded(std::string_view word)
 {
-    std::string text;
-    for (const char byte : word)
-        if (byte != '_' && byte != '-') text += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+    std::string text = lower_case(std::string(word));
+    std::erase_if(text, [](char byte) { return byte == '_' || byte == '-'; });
     return text;
 }
 

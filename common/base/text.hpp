@@ -117,6 +117,14 @@ std::optional<Number> to_number(std::string_view text, auto... base) noexcept
     return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
+// Letters of ASCII in lower case; all else stays.
+inline std::string lower_case(std::string text)
+{
+    for (char &byte : text)
+        if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
+    return text;
+}
+
 // Whether a list of words, with one space between them, has this word.
 constexpr bool has_word(std::string_view words, std::string_view word) noexcept
 {

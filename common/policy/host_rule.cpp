@@ -192,12 +192,6 @@ std::optional<std::uint16_t> parse_port(const std::string &text)
     return text.starts_with('0') ? std::nullopt : to_number<std::uint16_t>(text);
 }
 
-std::string in_lower_case(std::string text)
-{
-    std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    return text;
-}
-
 struct Scheme {
     std::string_view name;
     std::uint16_t port;
@@ -266,7 +260,7 @@ std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text)
     if (auto problem = problem_of_form(text)) return *problem;
     const auto parts = parts_of(text);
     if (!parts || text.find('\0') != std::string::npos) return TextProblem{"is not a host with a port", rule_form};
-    HostRule rule{in_lower_case(parts->host)};
+    HostRule rule{lower_case(parts->host)};
     if (parts->port) {
         const auto port = parse_port(*parts->port);
         if (!port) return TextProblem{"has a port that is not a number from 1 to 65535", rule_form};
@@ -289,7 +283,7 @@ std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text)
 
 std::optional<std::string> read_one_host(std::string_view text)
 {
-    std::string host = in_lower_case(std::string(text));
+    std::string host = lower_case(std::string(text));
     if (host.find_first_of(std::string_view("/\0", 2)) != std::string::npos) return std::nullopt;
     if (const auto address = address_of(host)) return without_prefix(begins_with(*address, mapped_v4) ? within(*address) : *address);
     if (host.ends_with('.')) host.pop_back();
@@ -302,7 +296,7 @@ std::optional<HostRule> parse_host_question(const std::string &text)
     std::string place = text;
     if (const auto end = text.find("://"); end != std::string::npos) {
         const auto *scheme = std::find_if(std::begin(schemes), std::end(schemes),
-                                          [&](const Scheme &one) { return one.name == in_lower_case(text.substr(0, end)); });
+                                          [&](const Scheme &one) { return one.name == lower_case(text.substr(0, end)); });
         port = scheme == std::end(schemes) ? std::nullopt : std::optional(scheme->port);
         place = text.substr(end + 3, text.find_first_of("/?#", end + 3) - (end + 3));
         place.erase(0, place.rfind('@') + 1); // npos + 1 is 0

@@ -66,8 +66,8 @@ std::optional<TextProblem> problem_of_device(const std::string &path);
 // The agent's program.
 std::optional<TextProblem> problem_of_binary(const std::string &path);
 
-// The program that asks Slurm for a job.
-std::optional<TextProblem> problem_of_srun(const std::string &path);
+// Any absolute path.
+std::optional<TextProblem> problem_of_absolute(const std::string &path);
 
 // What a job asks Slurm for: the name of a partition, account or quality of service, or an expression of features.
 std::optional<TextProblem> problem_of_job_word(const std::string &text);

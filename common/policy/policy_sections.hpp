@@ -238,7 +238,7 @@ void each_level_key(const Visit &visit, Some &...rules)
     visit("devices", read_paths_by<problem_of_device>, rules.devices...);
     visit("scratch", read_choice_of<ScratchKind>, rules.scratch...);
     visit("placement.engine", read_choice_of<PlacementEngine>, rules.placement.engine...);
-    visit("placement.srun", read_word_by<problem_of_srun>, rules.placement.srun...);
+    visit("placement.srun", read_word_by<problem_of_absolute>, rules.placement.srun...);
     visit("placement.partition", read_word_by<problem_of_job_word>, rules.placement.partition...);
     visit("placement.account", read_word_by<problem_of_job_word>, rules.placement.account...);
     visit("placement.qos", read_word_by<problem_of_job_word>, rules.placement.qos...);

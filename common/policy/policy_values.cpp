@@ -56,18 +56,9 @@ constexpr std::string_view own_names =
     "PYTHONUSERBASE NPM_CONFIG_GLOBALCONFIG YARN_PREFIX GOPATH GOBIN CARGO_HOME RUSTUP_HOME NODE_COMPILE_CACHE PI_CODING_AGENT_DIR "
     "SANDBOX_RUNTIME BASH_ENV";
 constexpr std::string_view start_up_names = "GLIBC_TUNABLES ENV";
-// An administrator may have a reason to set these. npm reads its own in any case of letters.
+// An administrator may have a reason to set these.
 constexpr std::string_view interpreter_names =
     "NODE_OPTIONS NODE_PATH PERL5OPT PERL5LIB PYTHONSTARTUP PYTHONPATH PYTHONHOME RUBYOPT RUBYLIB";
-
-// npm's "npm_config_globalconfig" is its NPM_CONFIG_GLOBALCONFIG too.
-std::string upper(std::string_view text)
-{
-    std::string result(text);
-    for (char &byte : result)
-        if (byte >= 'a' && byte <= 'z') byte = static_cast<char>(byte - 'a' + 'A');
-    return result;
-}
 
 constexpr std::size_t assignment_limit = std::size_t{128} << 10U; // MAX_ARG_STRLEN: "NAME=value" and its NUL (execve(2))
 constexpr std::string_view blanks = " \t\n\r";
@@ -373,7 +364,8 @@ void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &p
 std::optional<std::string> problem_of_env_name(const std::string &name)
 {
     if (!is_variable_name(name)) return "is not a variable name";
-    if (has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_GLOBALCONFIG")
+    // npm reads its own in any case of letters.
+    if (has_word(own_names, name) || name.starts_with("PI_AGENT_") || lower_case(name) == "npm_config_globalconfig")
         return "is set by pi-agent itself";
     if (has_word(start_up_names, name) || name.starts_with("LD_")) return "changes programs before they begin";
     return std::nullopt;
