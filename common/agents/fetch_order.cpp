@@ -10,16 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> plain_fetch_keys = {"registry", "proxy", "https-proxy", "noproxy"};
 constexpr std::string_view token_suffix = ":_authToken";
-
-std::string_view without_spaces(std::string_view text)
-{
-    constexpr std::string_view spaces = " \t\r";
-    const auto begin = text.find_first_not_of(spaces);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
-}
 
 std::string_view without_quotes(std::string_view text)
 {
@@ -157,13 +148,12 @@ NpmSettings read_npmrc(std::string_view text, const NpmVariable &variable)
 {
     NpmSettings settings;
     for (const auto whole : split(text, '\n')) {
-        const auto line = without_spaces(whole);
+        const auto line = trimmed(whole);
         if (line.empty() || line[0] == ';' || line[0] == '#' || line[0] == '[') continue;
         const auto equals = line.find('=');
-        const auto key = without_spaces(line.substr(0, equals));
+        const auto key = trimmed(line.substr(0, equals));
         if (key.empty() || key.ends_with("[]")) continue;
-        const auto value =
-            equals == std::string_view::npos ? std::string_view("true") : without_quotes(without_spaces(line.substr(equals + 1)));
+        const auto value = equals == std::string_view::npos ? std::string_view("true") : without_quotes(trimmed(line.substr(equals + 1)));
         settings[std::string(key)] = expanded(value, variable);
     }
     return settings;
@@ -171,9 +161,8 @@ NpmSettings read_npmrc(std::string_view text, const NpmVariable &variable)
 
 bool is_npm_setting_of_fetch(std::string_view key) noexcept
 {
-    if (std::find(plain_fetch_keys.begin(), plain_fetch_keys.end(), key) != plain_fetch_keys.end()) return true;
     if (key.starts_with("@")) return key.ends_with(":registry");
-    return key.starts_with("//");
+    return key.starts_with("//") || has_word("registry proxy https-proxy noproxy", key);
 }
 
 std::string write_npmrc(const NpmSettings &settings)

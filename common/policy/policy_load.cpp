@@ -65,7 +65,7 @@ void add_all_users(const std::string &main_file, std::vector<PolicySource> &sour
     }
 }
 
-// If it cannot be opened, or a link on the way leads nowhere, reading it reports why.
+// If it cannot be examined, it is not missing: reading it reports why.
 bool is_there(const std::string &path)
 {
     try {
@@ -79,12 +79,6 @@ bool is_there(const std::string &path)
 bool has_user_file(const std::string &main_file, const std::string &user)
 {
     return is_account_name(user) && is_there(file_of(main_file, user));
-}
-
-// One that cannot be examined is not missing.
-bool is_missing_policy(const std::string &main_file)
-{
-    return !is_there(main_file);
 }
 
 // Adds `from` to `into`: sections join; anything else that both files give is reported with both places. A user counts as one thing.
@@ -245,8 +239,7 @@ std::vector<PolicySource> read_policy_sources(const std::string &main_file, cons
 {
     Problems problems;
     auto sources = read_policy_sources(main_file, user, problems);
-    if (!problems.empty())
-        throw PolicyError(problems.all(), is_missing_policy(main_file) ? FailureKind::no_policy : FailureKind::invalid_policy);
+    if (!problems.empty()) throw PolicyError(problems.all(), !is_there(main_file) ? FailureKind::no_policy : FailureKind::invalid_policy);
     return sources;
 }
 
@@ -300,7 +293,7 @@ PolicyReading read_policy_as_far_as_possible(const std::string &main_file)
     Problems problems;
     const auto sources = read_policy_sources(main_file, std::nullopt, problems);
     if (sources.empty() || sources.front().name != main_file) // the others are nothing without it
-        return {{}, problems.all(), false, is_missing_policy(main_file)};
+        return {{}, problems.all(), false, !is_there(main_file)};
     return read(sources, {has_user_files(main_file), {}}, std::move(problems));
 }
 

@@ -83,16 +83,6 @@ void refuse_calls_without_filter(const Policy &policy, Problems &problems)
                          "remove the key, or use another method");
 }
 
-// What one level says, and the method cannot honour: nothing is ever dropped in silence.
-void refuse_devices_without_unit(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
-{
-    if (sandbox.method != SandboxMethod::systemd && rules.devices && !rules.devices->empty() && !problems.has("sandbox.method"))
-        problems.add(rules.devices->front().where, place_of_key(rules, "devices"),
-                     std::string("sandbox.method ") + to_string(sandbox.method) + " (" + to_string(sandbox.where) +
-                         ") cannot choose the devices of a session",
-                     "remove the key, or use the method systemd");
-}
-
 // Two roots of one entry for one directory, of which one has rules: a start could not say which hold.
 void check_roots_differ(const UserEntry &entry, Problems &problems)
 {
@@ -110,9 +100,7 @@ void check_roots_differ(const UserEntry &entry, Problems &problems)
 void check_levels(const Policy &policy, const UserEntry &entry, Problems &problems)
 {
     check_roots_differ(entry, problems);
-    if (!entry.rules) return;
-    refuse_devices_without_unit(policy.sandbox, *entry.rules, problems);
-    if (!entry.rules->readable && !entry.rules->caches && !entry.rules->own_readable) return;
+    if (!entry.rules || (!entry.rules->readable && !entry.rules->caches && !entry.rules->own_readable)) return;
     Rules together = policy.rules;
     lay_over(together, *entry.rules);
     settle_toolchains(together, problems);
@@ -207,7 +195,6 @@ void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &
 {
     check_image(policy, problems);
     refuse_calls_without_filter(policy, problems);
-    refuse_devices_without_unit(policy.sandbox, policy.rules, problems);
     check_network_rules(policy, problems);
     for (const auto &entry : policy.users)
         check_levels(policy, entry, problems);

@@ -286,7 +286,7 @@ struct UserFiles {
     std::function<bool(const std::string &)> has_unread; // whether an unread file exists for this user; unset if all were read
 };
 
-// Reports networks that the method cannot make, and keys that a network would give away.
+// Reports networks and devices that the method cannot make, and keys that a network would give away.
 void check_network_rules(const Policy &policy, Problems &problems);
 
 // A provider whose key a network without a gate would give away. `rules` have the place of the key that says the providers.

@@ -82,66 +82,27 @@ std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
 void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
 {
     if (problems.has("sandbox.method")) return;
-    const std::string method = std::string("sandbox.method ") + to_string(sandbox.method) + " (" + to_string(sandbox.where) + ")";
+    const auto refuse = [&](const Position &where, const char *key, const char *problem, const char *remedy) {
+        problems.add(where, place_of_key(rules, key),
+                     fmt::format("sandbox.method {} ({}) {}", to_string(sandbox.method), to_string(sandbox.where), problem), remedy);
+    };
+    const bool is_bwrap = sandbox.method == SandboxMethod::bwrap;
+    const bool gated = has_gate(sandbox.method);
     const auto mode = rules.network ? rules.network->mode : NetworkMode::full;
-    if (sandbox.method == SandboxMethod::bwrap && (mode == NetworkMode::loopback || mode == NetworkMode::listed))
-        problems.add(rules.network->where, place_of_key(rules, "network"),
-                     method + " cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
-                     "use 'full' or 'none', or the method systemd");
-    if (has_gate(sandbox.method)) return;
-    if (mode == NetworkMode::hosts)
-        problems.add(rules.network->where, place_of_key(rules, "network"), method + " has no gate that could hold a session to hosts",
-                     sandbox.method == SandboxMethod::bwrap ? "use 'full' or 'none', or the method systemd"
-                                                            : "use 'full', or the method systemd");
-    if (rules.providers && !rules.providers->empty())
-        problems.add(rules.providers->front().where, place_of_key(rules, "providers"),
-                     method + " has no gate that could keep their keys outside of sessions",
-                     "put the keys into env_files, where sessions can read them, or use the method systemd");
+    if (is_bwrap && (mode == NetworkMode::loopback || mode == NetworkMode::listed))
+        refuse(rules.network->where, "network",
+               "cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
+               "use 'full' or 'none', or the method systemd");
+    if (!gated && mode == NetworkMode::hosts)
+        refuse(rules.network->where, "network", "has no gate that could hold a session to hosts",
+               is_bwrap ? "use 'full' or 'none', or the method systemd" : "use 'full', or the method systemd");
+    if (!gated && rules.providers && !rules.providers->empty())
+        refuse(rules.providers->front().where, "providers", "has no gate that could keep their keys outside of sessions",
+               "put the keys into env_files, where sessions can read them, or use the method systemd");
+    if (sandbox.method != SandboxMethod::systemd && rules.devices && !rules.devices->empty())
+        refuse(rules.devices->front().where, "devices", "cannot choose the devices of a session",
+               "remove the key, or use the method systemd");
 }
-
-// The networks and keys of the levels of one entry. Groups of a user with an entry of their own lie between, and who is in a group is not
-// known here: what they may say is left to the start (common/decide/decision.hpp).
-class KeyRules {
-public:
-    KeyRules(const Policy &policy, Problems &problems) : policy_(policy), problems_(problems)
-    {
-        for (const auto &entry : policy.users) {
-            groups_with_network_ += entry.is_group && rules_of(entry.rules).network ? 1 : 0;
-            groups_with_providers_ += entry.is_group && rules_of(entry.rules).providers ? 1 : 0;
-        }
-    }
-
-    void check_whole() { check(policy_.rules.network, policy_.rules); }
-
-    void check_entry(const UserEntry &entry)
-    {
-        const Rules &own = rules_of(entry.rules);
-        const bool providers_known = own.providers || groups_with_providers_ == 0;
-        const Rules &saying = own.providers ? own : policy_.rules;
-        if (!providers_known || !saying.providers || saying.providers->empty()) return;
-        for (const auto &root : entry.roots) {
-            const auto &at_root = rules_of(root.rules).network;
-            if (!at_root && !own.network && groups_with_network_ > 0) continue;
-            check(at_root ? at_root : own.network ? own.network : policy_.rules.network, saying);
-        }
-    }
-
-private:
-    // `saying` says the providers.
-    void check(const std::optional<NetworkPolicy> &network, const Rules &saying)
-    {
-        const auto problem =
-            problem_of_providers(network.value_or(NetworkPolicy()), saying.providers.value_or(std::vector<ProviderRule>()), saying);
-        if (problem && told_.insert(to_string(*problem)).second)
-            problems_.add(problem->where, problem->key, problem->problem, problem->remedy);
-    }
-
-    const Policy &policy_;
-    Problems &problems_;
-    int groups_with_network_ = 0;
-    int groups_with_providers_ = 0;
-    std::set<std::string> told_;
-};
 
 void report_unknown_provider(const PolicyValue &section)
 {
@@ -273,17 +234,36 @@ std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, con
                       "name the hosts that sessions reach, as in 'network: {hosts: [github.com]}', or put the key into env_files"};
 }
 
+// Groups of a user with an entry of their own lie between its levels, and who is in a group is not known here: what groups may say is left
+// to the start (common/decide/decision.hpp).
 void check_network_rules(const Policy &policy, Problems &problems)
 {
     refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
     const bool are_read = !problems.has("network") && !problems.has("providers"); // else their consequences are not another mistake
-    KeyRules keys(policy, problems);
-    if (policy.users.empty() && are_read) keys.check_whole();
+    bool groups_say_network = false;
+    bool groups_say_providers = false;
     for (const auto &entry : policy.users) {
-        if (entry.rules) refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
+        groups_say_network = groups_say_network || (entry.is_group && rules_of(entry.rules).network);
+        groups_say_providers = groups_say_providers || (entry.is_group && rules_of(entry.rules).providers);
+    }
+    std::set<std::string> told;
+    const auto check_keys = [&](const std::optional<NetworkPolicy> &network, const Rules &saying) {
+        const auto problem =
+            saying.providers ? problem_of_providers(network.value_or(NetworkPolicy()), *saying.providers, saying) : std::nullopt;
+        if (problem && told.insert(to_string(*problem)).second) problems.add_all({*problem});
+    };
+    if (policy.users.empty() && are_read) check_keys(policy.rules.network, policy.rules);
+    for (const auto &entry : policy.users) {
+        const Rules &own = rules_of(entry.rules);
+        refuse_what_method_cannot(policy.sandbox, own, problems);
         for (const auto &root : entry.roots)
-            if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
-        if (are_read) keys.check_entry(entry);
+            refuse_what_method_cannot(policy.sandbox, rules_of(root.rules), problems);
+        if (!are_read || (!own.providers && groups_say_providers)) continue;
+        for (const auto &root : entry.roots) {
+            const auto &at_root = rules_of(root.rules).network;
+            if (at_root || own.network || !groups_say_network)
+                check_keys(at_root ? at_root : own.network ? own.network : policy.rules.network, own.providers ? own : policy.rules);
+        }
     }
 }
 
