@@ -1,5 +1,4 @@
 // Merges the rules of levels, and gives a policy the values of the merged ones.
-
 #include "common/policy/policy_sections.hpp"
 
 #include <nlohmann/json.hpp>

@@ -86,14 +86,20 @@ public:
 
     std::vector<EnvAssignment> parse()
     {
-        while (!at_end())
-            parse_line();
+        while (!at_end()) {
+            if (is_one_of(next(), blanks)) {
+                take();
+            } else if (is_one_of(next(), "#;")) { // to the end of its line, also after a backslash, as systemd does since 254
+                while (!at_end() && !is_one_of(take(), newlines)) {
+                }
+            } else {
+                parse_assignment();
+            }
+        }
         return std::move(found_);
     }
 
 private:
-    [[nodiscard]] std::string place(int line) const { return name_ + ":" + std::to_string(line); }
-
     [[noreturn]] static void refuse(const EnvAssignment &assignment, const std::string &problem)
     {
         throw Failure(ExitStatus::configuration, assignment.where + ": " + problem);
@@ -108,29 +114,9 @@ private:
         return byte;
     }
 
-    void parse_line()
-    {
-        const char byte = next();
-        if (is_one_of(byte, blanks)) {
-            take();
-        } else if (byte == '#' || byte == ';') {
-            skip_comment();
-        } else {
-            parse_assignment();
-        }
-    }
-
-    // To the end of its line, also after a backslash, as systemd does since 254.
-    void skip_comment()
-    {
-        while (!at_end() && !is_one_of(take(), newlines)) {
-        }
-    }
-
     void parse_assignment()
     {
-        const int line = line_;
-        EnvAssignment assignment{"", "", place(line)};
+        EnvAssignment assignment{"", "", name_ + ":" + std::to_string(line_)};
         while (!at_end() && next() != '=' && !is_one_of(next(), newlines))
             assignment.name += take();
         if (at_end() || next() != '=') refuse(assignment, "this line has no '='; write NAME=value, or begin a comment with '#'");

@@ -1,5 +1,4 @@
 // The providers of models, and the policy's network and providers: reads and checks them.
-
 #include "common/policy/policy_sections.hpp"
 
 #include <fmt/format.h>

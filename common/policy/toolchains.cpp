@@ -1,5 +1,4 @@
 // Reads `toolchains:` and `readable:`, with the table of toolchains and caches, and the list of credentials.
-
 #include "common/policy/policy_sections.hpp"
 
 namespace pi_agent {
@@ -74,49 +73,36 @@ void add_defaults(HomeDirectories &directories, Defaults defaults)
         directories.paths.push_back({path, {}});
 }
 
-// A word instead of the list, or among its paths.
-bool read_word(const std::string &word, HomeDirectories &directories, Defaults defaults)
-{
-    if (word == "default")
-        add_defaults(directories, defaults);
-    else if (word == "best_effort")
-        directories.best_effort = true;
-    else
-        return false;
-    return true;
-}
-
-// Adds the paths of a list where they stand among its words. `remedy` is for a list that is too long, `remedy_of_path` for a path below a
-// home, where problem_of_home_directory has another one.
-void read_home_paths(const PolicyValue &value, std::vector<PolicyPath> &paths, const std::function<bool(const std::string &)> &is_word,
-                     const char *remedy, const char *remedy_of_path)
-{
-    const auto items = read_items(value);
-    if (!items) return;
-    if (items->size() > list_limit) return value.report("more than " + std::to_string(list_limit) + " directories", remedy);
-    for (const auto &item : *items) {
-        const auto text = read_line(item);
-        if (!text || is_word(*text)) continue;
-        const std::string path = without_trailing_slashes(*text);
-        if (auto problem = problem_of_home_directory(path)) {
-            if (remedy_of_path != nullptr && path.starts_with("~/")) problem->remedy = remedy_of_path;
-            item.refuse(path, *problem);
-        } else {
-            paths.push_back({path.substr(2), item.where});
-        }
-    }
-}
-
+// A list of directories, or a word instead of it. Without `defaults` there are no words, and the directories hold a user's own data.
 HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
 {
     HomeDirectories directories;
-    if (value.is(YamlNode::Kind::scalar)) {
+    if (defaults != nullptr && value.is(YamlNode::Kind::scalar)) {
         directories.best_effort = read_choice(value).has_value() && value.node.text == "best_effort";
         add_defaults(directories, defaults);
         return directories;
     }
-    const auto is_word = [&](const std::string &text) { return read_word(text, directories, defaults); };
-    read_home_paths(value, directories.paths, is_word, "name those that are used", nullptr);
+    const auto items = read_items(value).value_or(std::vector<PolicyValue>());
+    if (items.size() > list_limit) {
+        value.report("more than " + std::to_string(list_limit) + " directories",
+                     defaults != nullptr ? "name those that are used" : "name one that holds them");
+        return directories;
+    }
+    for (const auto &item : items) {
+        const auto text = read_line(item);
+        if (!text) continue;
+        const std::string path = without_trailing_slashes(*text);
+        if (defaults != nullptr && *text == "default") {
+            add_defaults(directories, defaults); // where it stands among the paths
+        } else if (defaults != nullptr && *text == "best_effort") {
+            directories.best_effort = true;
+        } else if (auto problem = problem_of_home_directory(path)) {
+            if (defaults == nullptr && path.starts_with("~/")) problem->remedy = "name a directory that holds nothing but data";
+            item.refuse(path, *problem);
+        } else {
+            directories.paths.push_back({path.substr(2), item.where});
+        }
+    }
     return directories;
 }
 
@@ -281,10 +267,7 @@ std::optional<HomeDirectories> read_caches(const PolicyValue &value)
 
 std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value)
 {
-    std::vector<PolicyPath> paths;
-    const auto is_word = [](const std::string &) { return false; };
-    read_home_paths(value, paths, is_word, "name one that holds them", "name a directory that holds nothing but data");
-    return paths;
+    return read_directories(value, nullptr).paths;
 }
 
 ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems)
