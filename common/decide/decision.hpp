@@ -85,14 +85,6 @@ const PolicyPath *mask_over(const std::vector<PolicyPath> &mask, const std::stri
 // For a working directory in what the policy masks, which no session shows. `top` holds it: the root, or what a session shows of that.
 std::optional<Refused> masked_start(const ProjectsPolicy &projects, const std::string &top, const std::string &cwd);
 
-// --- Groups that an agent never has: members of some get past file permissions, and members of others have a user's rights.
-
-// Membership amounts to root, or gives access to devices, logs and secrets that no agent may see: root, sudo, docker, disk and similar.
-bool is_privileged_group(std::string_view name);
-
-// True for gid 0 and for the gids that this host gives to such groups. Throws SystemFailure if the group database fails.
-bool is_privileged_group(Gid gid);
-
 // Groups of an agent's account through which it could become root, read what only administrators may, or have a user's rights: privileged
 // ones, and those that the policy allows. By name.
 std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &agent);
