@@ -256,9 +256,6 @@ std::string place_of_key(const Rules &rules, const char *key);
 // "settings" of "settings.json": the key that says this document.
 std::string key_of_document(const std::string &file);
 
-// Whether these rules say a value with this key ("limits.memory"), or the document of that name.
-bool says(const Rules &rules, const std::string &key);
-
 // --- From the outside in: each value of `inner` replaces the one of `outer`. Only documents are merged, as at a start: an object of both
 // has the keys of both, and everything else is the inner one's.
 void lay_over(Rules &outer, const Rules &inner);
