@@ -144,9 +144,7 @@ constexpr std::string_view placeholder_comment = "# A placeholder of pi-agent, t
 // this.
 constexpr std::string_view placeholder_commondir = "././.\n";
 
-// --- How deep JSON text nests, before anything parses it.
-
-// Whether objects and lists nest deeper than `levels`. Exact for valid JSON; the parser refuses the rest. The
+// Whether objects and lists nest deeper than `levels`, before anything parses them. Exact for valid JSON; the parser refuses the rest. The
 // parser's own callback takes the square of the number of objects in one list for the same answer: minutes for a MiB of "{},".
 bool nests_deeper(std::string_view json, int levels) noexcept;
 

@@ -186,24 +186,17 @@ bool is_below(std::string_view path, std::string_view top)
     return path.substr(0, top.size()) == top && (path.size() == top.size() || path[top.size()] == '.');
 }
 
-// How much of the key's path the task names. The task that names most has the key.
-std::size_t part_named(const PolicyTask &task, std::string_view path)
-{
-    std::size_t most = 0;
-    for (const auto top : split(task.keys, ' '))
-        if (is_below(path, top) && top.size() > most) most = top.size();
-    return most;
-}
-
+// The task that names most of the key's path has the key.
 const PolicyTask *task_of(std::string_view path)
 {
     const PolicyTask *found = nullptr;
     std::size_t most = 0;
     for (const auto &task : task_table)
-        if (const auto part = part_named(task, path); part > most) {
-            most = part;
-            found = &task;
-        }
+        for (const auto top : split(task.keys, ' '))
+            if (is_below(path, top) && top.size() > most) {
+                most = top.size();
+                found = &task;
+            }
     return found;
 }
 

@@ -1,7 +1,7 @@
 // Opens paths below a directory, step by step, so that no link leads anywhere else.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 
 #include "common/base/text.hpp"
 

@@ -1,7 +1,6 @@
 // What this process is: its ids, its namespaces, what is mounted there, and its parents.
 #include "common/host/identity.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 

@@ -1,11 +1,10 @@
 // What this process is: its ids, its namespaces, what is mounted there, and its parents.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 #include "common/host/account.hpp"
 
 #include <functional>
-#include <map>
 
 namespace pi_agent {
 
@@ -47,8 +46,6 @@ AsUser become_user(AsRoot root, const Account &account);
 // For one root thread, as long as this object lives: file systems see `account` (setfsuid(2)), also for what they reserve for root, and its
 // capabilities stay. Throws Failure if that did not work.
 void act_on_files_as(const AsRoot &root, const Account &account);
-
-// --- What /proc says of this process: its namespaces, what is mounted there, and the processes that it descends from.
 
 // --- Which namespace a process is in (namespaces(7)).
 struct NamespaceId {

@@ -1,11 +1,9 @@
 // Files that only root can have written, and the commands that messages name for such files.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 
 #include <cstddef>
-#include <map>
-#include <vector>
 
 namespace pi_agent {
 

@@ -177,20 +177,18 @@ Policy read_policy(const YamlNode &root, Problems &problems);
 // The value of a `version` key; reports anything but policy_version.
 void read_version(const YamlNode &root, bool required, Problems &problems);
 
-// --- Reads the policy's `network`.
+// --- Readers of keys that have a form of their own.
 
 // `network: full`, `loopback`, `none`, a list of ranges, or a mapping with hosts.
 std::optional<NetworkPolicy> read_network(const PolicyValue &value);
+std::optional<Protection> read_protection(const PolicyValue &value);
 
 // The gate has to look at each for every connection.
 constexpr std::size_t most_host_rules = 1000;
 
-// --- Reads the section `providers` of a level.
-
 std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &section);
 
-// --- Reads the section `toolchains` of a level, and `readable` of a user.
-
+// Of the section `toolchains` of a level, and `readable` of a user.
 std::optional<HomeDirectories> read_readable_toolchains(const PolicyValue &value);
 std::optional<HomeDirectories> read_caches(const PolicyValue &value);
 std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value);
@@ -200,8 +198,6 @@ std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value);
 ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems);
 
 // --- Reads what a level says: one row for each key, whichever level says it.
-
-std::optional<Protection> read_protection(const PolicyValue &value);
 
 template <auto problem_of>
 std::optional<PolicyWord> read_word_by(const PolicyValue &value)

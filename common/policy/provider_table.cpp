@@ -30,8 +30,7 @@ template <typename Item>
 std::vector<Item> read_parsed(const PolicyValue &list, std::variant<Item, TextProblem> (*parse)(const std::string &))
 {
     std::vector<Item> parsed;
-    const auto items = read_items(list);
-    for (const auto &item : items.value_or(std::vector<PolicyValue>())) {
+    for (const auto &item : read_items(list).value_or(std::vector<PolicyValue>())) {
         const auto text = read_line(item);
         if (!text) continue;
         auto one = parse(*text);
@@ -71,10 +70,9 @@ std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
         value.refuse(text, TextProblem{"is a range of addresses without a list around it", "write [\"" + text + "\"]"});
         return std::nullopt;
     }
-    const auto choice = read_choice(value);
-    if (!choice) return std::nullopt;
-    const auto mode = static_cast<NetworkMode>(*choice); // the table has them in this order
-    return NetworkPolicy{mode, mode == NetworkMode::loopback ? loopback_ranges() : std::vector<IpRange>(), value.where};
+    const auto mode = read_choice_of<NetworkMode>(value);
+    if (!mode) return std::nullopt;
+    return NetworkPolicy{*mode, *mode == NetworkMode::loopback ? loopback_ranges() : std::vector<IpRange>(), value.where};
 }
 
 // What one level says, and the method cannot honour: nothing is ever dropped in silence.
@@ -114,16 +112,15 @@ void report_unknown_provider(const PolicyValue &section)
                                              fmt::join(names, ", ")));
 }
 
-// The host that its key goes to: what the policy says, or what the table has.
-std::optional<std::string> find_host(const Provider &known, const std::optional<std::string> &said, const PolicyValue &at)
+// The host that its key goes to: what the policy says, or what the table has. Empty where that is reported.
+std::string find_host(const Provider &known, const std::optional<std::string> &said, const PolicyValue &at)
 {
     auto found = host_of_provider(known, said.value_or(""));
-    if (!found.problem) return std::move(found.host);
-    if (said)
+    if (found.problem && said)
         at.report(quote(*said) + " is not a host of this provider, which " + *found.problem, "correct it, or remove the key");
-    else
+    else if (found.problem)
         at.at_its_name().report(*found.problem, "say it as {key_file: ..., host: ...}");
-    return std::nullopt;
+    return std::move(found.host);
 }
 
 std::optional<ProviderRule> read_provider(const PolicyValue &section)
@@ -139,7 +136,7 @@ std::optional<ProviderRule> read_provider(const PolicyValue &section)
     };
     const auto read_host = [&](const PolicyValue &value) {
         has_host = true;
-        if (const auto said = read_line(value); said && known != nullptr) provider.host = find_host(*known, said, value).value_or("");
+        if (const auto said = read_line(value); said && known != nullptr) provider.host = find_host(*known, said, value);
     };
     read_section(section, {{"key_file", read_key_file}, {"host", read_host}});
     if (!has_key_file)
@@ -147,7 +144,7 @@ std::optional<ProviderRule> read_provider(const PolicyValue &section)
             "has no key_file",
             fmt::format("name the file with its key, which only root can read: {{key_file: /etc/pi-agent/{}.key}}", name));
     if (known == nullptr) report_unknown_provider(section);
-    if (known != nullptr && !has_host) provider.host = find_host(*known, std::nullopt, section).value_or("");
+    if (known != nullptr && !has_host) provider.host = find_host(*known, std::nullopt, section);
     return provider.host.empty() || provider.key_file.path.empty() ? std::nullopt : std::optional(provider);
 }
 

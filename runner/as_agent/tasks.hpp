@@ -1,7 +1,6 @@
 // What children of the agent's account do beside the config sync: they run migration hooks, and give directories the set-gid bit.
 #pragma once
 
-#include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
 
 namespace pi_agent {

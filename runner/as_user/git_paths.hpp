@@ -1,11 +1,7 @@
 // What of a git repository makes git run something, and what its files ask of git. In a child that is the user.
 #pragma once
 
-#include "common/base/fd.hpp"
-
-#include <optional>
-#include <string_view>
-#include <vector>
+#include "common/base/channel.hpp"
 
 namespace pi_agent {
 
