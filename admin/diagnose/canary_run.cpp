@@ -2,7 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/inside/canary.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/root/session/record.hpp"

@@ -4,7 +4,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"

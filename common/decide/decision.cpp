@@ -2,7 +2,7 @@
 #include "common/decide/decision.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 

@@ -2,7 +2,7 @@
 #include "common/policy/policy_load.hpp"
 
 #include "common/host/account.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_sections.hpp"
 
 #include <fmt/format.h>

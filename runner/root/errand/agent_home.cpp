@@ -2,7 +2,6 @@
 #include "runner/root/errand/agent_home.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/as_agent/manifest.hpp"

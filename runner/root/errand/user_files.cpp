@@ -2,7 +2,7 @@
 #include "runner/root/errand/user_files.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
