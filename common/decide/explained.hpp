@@ -80,6 +80,9 @@ struct HostAccess {
     bool may_be_added = false; // by the user, for one session
 };
 
+// What people ask about: "github.com", "[::1]:80", "https://github.com/x". None where that does not name one host with a port.
+std::optional<HostRule> parse_host_question(const std::string &text);
+
 // Of a policy as it holds for the session. `asked` is one host (parse_host_question).
 HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked);
 

@@ -56,27 +56,6 @@ constexpr std::size_t name_limit = 253; // of the domain name system
 constexpr std::size_t label_limit = 63;
 const char *const rule_form = "write a name or an address, with a port unless it is 443: github.com, \"*.example.org\", localhost:5432";
 
-struct Parts {
-    std::string host;
-    std::optional<std::string> port;
-};
-
-// At the last colon. One with more colons is IPv6, which has brackets if a port follows.
-std::optional<Parts> parts_of(const std::string &text)
-{
-    if (text.starts_with('[')) {
-        const auto end = text.find(']');
-        if (end == std::string::npos) return std::nullopt;
-        const auto rest = text.substr(end + 1);
-        if (!rest.empty() && rest.front() != ':') return std::nullopt;
-        if (text.find(':') > end) return std::nullopt; // brackets around no IPv6
-        return Parts{text.substr(1, end - 1), rest.empty() ? std::nullopt : std::optional(rest.substr(1))};
-    }
-    const auto colon = text.find(':');
-    if (colon == std::string::npos || text.find(':', colon + 1) != std::string::npos) return Parts{text, std::nullopt};
-    return Parts{text.substr(0, colon), text.substr(colon + 1)};
-}
-
 std::optional<IpRange> address_of(const std::string &host)
 {
     if (host.find('/') != std::string::npos) {
@@ -187,17 +166,6 @@ std::optional<TextProblem> problem_of_form(const std::string &text)
     return std::nullopt;
 }
 
-std::optional<std::uint16_t> parse_port(const std::string &text)
-{
-    return text.starts_with('0') ? std::nullopt : to_number<std::uint16_t>(text);
-}
-
-struct Scheme {
-    std::string_view name;
-    std::uint16_t port;
-};
-constexpr Scheme schemes[] = {{"https", https_port}, {"http", 80}, {"wss", https_port}, {"ws", 80}, {"ssh", 22}};
-
 // Whether everything that `other` names is named by `rule` too, whatever their ports.
 bool names(const HostRule &rule, const HostRule &other)
 {
@@ -255,10 +223,30 @@ std::vector<IpRange> loopback_ranges()
 
 // Reading rules by name, strictly, and comparing what somebody asks for with them.
 
+std::optional<HostParts> parts_of_host(const std::string &text)
+{
+    if (text.starts_with('[')) {
+        const auto end = text.find(']');
+        if (end == std::string::npos) return std::nullopt;
+        const auto rest = text.substr(end + 1);
+        if (!rest.empty() && rest.front() != ':') return std::nullopt;
+        if (text.find(':') > end) return std::nullopt; // brackets around no IPv6
+        return HostParts{text.substr(1, end - 1), rest.empty() ? std::nullopt : std::optional(rest.substr(1))};
+    }
+    const auto colon = text.find(':');
+    if (colon == std::string::npos || text.find(':', colon + 1) != std::string::npos) return HostParts{text, std::nullopt};
+    return HostParts{text.substr(0, colon), text.substr(colon + 1)};
+}
+
+std::optional<std::uint16_t> parse_port(const std::string &text)
+{
+    return text.starts_with('0') ? std::nullopt : to_number<std::uint16_t>(text);
+}
+
 std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text)
 {
     if (auto problem = problem_of_form(text)) return *problem;
-    const auto parts = parts_of(text);
+    const auto parts = parts_of_host(text);
     if (!parts || text.find('\0') != std::string::npos) return TextProblem{"is not a host with a port", rule_form};
     HostRule rule{lower_case(parts->host)};
     if (parts->port) {
@@ -288,24 +276,6 @@ std::optional<std::string> read_one_host(std::string_view text)
     if (const auto address = address_of(host)) return without_prefix(begins_with(*address, mapped_v4) ? within(*address) : *address);
     if (host.ends_with('.')) host.pop_back();
     return is_name(host) && !stands_for_number(split(host, '.').back()) ? std::optional(std::move(host)) : std::nullopt;
-}
-
-std::optional<HostRule> parse_host_question(const std::string &text)
-{
-    std::optional<std::uint16_t> port = https_port;
-    std::string place = text;
-    if (const auto end = text.find("://"); end != std::string::npos) {
-        const auto *scheme = std::find_if(std::begin(schemes), std::end(schemes),
-                                          [&](const Scheme &one) { return one.name == lower_case(text.substr(0, end)); });
-        port = scheme == std::end(schemes) ? std::nullopt : std::optional(scheme->port);
-        place = text.substr(end + 3, text.find_first_of("/?#", end + 3) - (end + 3));
-        place.erase(0, place.rfind('@') + 1); // npos + 1 is 0
-    }
-    const auto parts = parts_of(place);
-    if (!parts) return std::nullopt;
-    if (parts->port) port = parse_port(*parts->port);
-    const auto host = read_one_host(parts->host);
-    return host && port ? std::optional(HostRule{*host, *port}) : std::nullopt;
 }
 
 std::string to_string(const HostRule &rule)

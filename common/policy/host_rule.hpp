@@ -60,8 +60,13 @@ std::string to_string(const HostRule &rule);
 // would take for an address in an odd form ("0x7f.1", "2130706433", "127.1").
 std::optional<std::string> read_one_host(std::string_view text);
 
-// What people ask about: "github.com", "[::1]:80", "https://github.com/x". None where that does not name one host with a port.
-std::optional<HostRule> parse_host_question(const std::string &text);
+// At the last colon. One with more colons is IPv6, which has brackets if a port follows.
+struct HostParts {
+    std::string host;
+    std::optional<std::string> port;
+};
+std::optional<HostParts> parts_of_host(const std::string &text);
+std::optional<std::uint16_t> parse_port(const std::string &text);
 
 // Whether everything that `other` names is named by `rule` too, with the same port.
 bool covers(const HostRule &rule, const HostRule &other);
