@@ -48,9 +48,9 @@ FileClass default_class(std::string_view top) noexcept
 {
     if (has_word("settings.json auth.json mcp-auth.json trust.json", top)) return FileClass::seed;
     if (has_word("bin git npm", top)) return FileClass::once;
-    if (has_word("sessions crashes.json models-store.json", top) || top.ends_with(".log")) return FileClass::agent;
-    const bool is_never = top == "tmp" || top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-");
-    return is_never ? FileClass::never : FileClass::mirror;
+    if (has_word("sessions crashes.json models-store.json", top)) return FileClass::agent;
+    if (top == "tmp" || top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-")) return FileClass::never;
+    return top.ends_with(".log") ? FileClass::agent : FileClass::mirror;
 }
 
 // Which keys of the whole policy users and roots may say for their own sessions: the one list behind parser, schema and pages.
