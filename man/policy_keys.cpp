@@ -1,5 +1,5 @@
 // Prints the part of pi-agent-policy(5) that lists the keys by task, in scdoc(5), from the tables of both. Run while the manual is built.
-#include "common/policy/policy_keys.hpp"
+#include "common/decide/explained.hpp"
 
 #include <iostream>
 

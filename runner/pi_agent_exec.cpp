@@ -87,7 +87,7 @@ UniqueFd restrict(const ReceivedLaunch &launch)
 SessionCalls calls_of(const LaunchRecord &record)
 {
     SessionCalls calls;
-    if (record.restrictions == Restrictions::none) return calls; // the policy names none (common/policy/policy_rules.cpp)
+    if (record.restrictions == Restrictions::none) return calls; // the policy names none (common/policy/policy_levels.cpp)
     if (defence_is_on("policy-calls")) calls.refused = record.denied_calls;
     if (defence_is_on("policy-families") && record.address_families != all_address_families) calls.families = record.address_families;
     const bool has_list = record.restrictions == Restrictions::all && defence_is_on("call-filter"); // otherwise the unit has it

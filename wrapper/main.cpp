@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 
 #include "common/host/identity.hpp"
-#include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 #include "wrapper/session_client.hpp"

@@ -137,7 +137,7 @@ WrapperOptions parse_options(int argc, const char *const *argv)
 
 namespace {
 
-// What an option of the start leaves is loopback, or nothing (common/decide/effective.cpp).
+// What an option of the start leaves is loopback, or nothing (common/decide/decision.cpp).
 const char *reached_in(const NetworkPolicy &network)
 {
     if (network.mode == NetworkMode::none) return "no connection out of the session, so no model provider";

@@ -6,7 +6,7 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 
 #include <fmt/format.h>
 

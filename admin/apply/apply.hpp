@@ -135,7 +135,7 @@ void run_sudoers(std::ostream &out, std::ostream &notes);
 
 // --- pi-agentctl schema: the policy's keys as a JSON Schema (draft 07), for editors and other programs that look at policies.
 
-// Made from the table of common/policy/policy_keys.hpp. It refuses nothing that pi-agent accepts; what it cannot say is in
+// Made from the table of common/policy/policy_sections.hpp. It refuses nothing that pi-agent accepts; what it cannot say is in
 // docs/reference/policy-files.md.
 void run_schema(std::ostream &out);
 

@@ -4,7 +4,6 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

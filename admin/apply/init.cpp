@@ -4,7 +4,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "runner/root/errand/errand.hpp"
 
 #include <fmt/format.h>

@@ -2,8 +2,7 @@
 #include "admin/apply/apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
-#include "common/policy/provider_table.hpp"
+#include "common/host/beneath.hpp"
 
 #include <fmt/ranges.h>
 

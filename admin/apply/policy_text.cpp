@@ -3,7 +3,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

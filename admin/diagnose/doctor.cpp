@@ -4,7 +4,7 @@
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,7 +5,6 @@
 
 #include "common/as_user/user_paths.hpp"
 #include "common/decide/explained.hpp"
-#include "common/decide/host_access.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/wire/user_files.hpp"
@@ -72,7 +71,7 @@ private:
 // concerns only this user, whose own start reports it, and find_refused_starts().
 std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user);
 
-// --- Whether starts would be, without one: the decision of wrapper and runner (common/decide/effective.hpp) on what pi-agentctl finds of
+// --- Whether starts would be, without one: the decision of wrapper and runner (common/decide/decision.hpp) on what pi-agentctl finds of
 // the host.
 
 // A start that would be.

@@ -2,7 +2,6 @@
 #include "admin/diagnose/explain.hpp"
 
 #include "common/base/files.hpp"
-#include "common/policy/toolchains.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/start.hpp"

@@ -1,9 +1,8 @@
 // Compares the policy, and what its levels say, with the host: each part by itself, so that all that is wrong is told at once.
 #include "admin/diagnose/faults.hpp"
 #include "admin/state/state.hpp"
-#include "common/host/trusted_file.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "runner/root/errand/start.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/view/root_tree.hpp"

@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"

@@ -2,7 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 
 #include <fmt/format.h>
 #include <fnmatch.h>

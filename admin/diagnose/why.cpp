@@ -2,7 +2,6 @@
 #include "admin/diagnose/explain.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/policy/toolchains.hpp"
 #include "runner/inside/canary.hpp"
 
 #include <filesystem>

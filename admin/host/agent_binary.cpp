@@ -2,7 +2,6 @@
 #include "admin/host/host_things.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>

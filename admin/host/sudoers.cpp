@@ -3,7 +3,7 @@
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>

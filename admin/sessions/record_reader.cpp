@@ -1,7 +1,7 @@
 // Reads the record back, newest entries first and within bounds: every account of the host can write to the journal, as much as it likes.
 #include "admin/sessions/sessions.hpp"
 
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 
 #include <filesystem>
 #include <sys/resource.h>

@@ -4,7 +4,6 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/session/scratch.hpp"
 

@@ -5,7 +5,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/session/scratch.hpp"
 

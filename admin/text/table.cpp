@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
 
-#include <chrono>
 #include <ctime>
 #include <iostream>
 

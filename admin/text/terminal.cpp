@@ -2,7 +2,7 @@
 #include "admin/text/terminal.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 #include "common/seams/seams.hpp"
 

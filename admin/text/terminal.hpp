@@ -1,7 +1,6 @@
 // What commands ask and show on a terminal: questions, drafts, editors, excerpts, problems, differences, tables.
 #pragma once
 
-#include "common/base/error.hpp"
 #include "common/host/identity.hpp"
 
 #include <nlohmann/json_fwd.hpp>

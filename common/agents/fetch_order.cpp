@@ -8,22 +8,9 @@
 
 namespace pi_agent {
 
-// --- Reads npmrc, which is an ini file, and the JSON of a registry.
-
-// Reading and writing npmrc, which is an ini file.
-
 namespace {
 
-constexpr std::array<std::string_view, 4> plain_fetch_keys = {"registry", "proxy", "https-proxy", "noproxy"};
 constexpr std::string_view token_suffix = ":_authToken";
-
-std::string_view without_spaces(std::string_view text)
-{
-    constexpr std::string_view spaces = " \t\r";
-    const auto begin = text.find_first_not_of(spaces);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
-}
 
 std::string_view without_quotes(std::string_view text)
 {
@@ -53,19 +40,120 @@ std::string_view place_of_url(std::string_view url)
     return slashes == std::string_view::npos ? url : url.substr(slashes);
 }
 
+using Answer = nlohmann::json;
+constexpr int deepest_answer = 64;
+constexpr std::size_t sha512_bytes = 64;
+
+[[noreturn]] void refuse_answer(const std::string &package, const std::string &problem)
+{
+    throw Failure(ExitStatus::unavailable, "the registry's answer about " + package + " " + problem);
+}
+
+Answer parse_answer(std::string_view json, const std::string &package)
+{
+    if (nests_deeper(json, deepest_answer)) refuse_answer(package, "nests too deep");
+    auto answer = Answer::parse(json, nullptr, false);
+    if (!answer.is_object()) refuse_answer(package, "is not a JSON object; is this an npm registry?");
+    return answer;
+}
+
+// Empty where there is no such text.
+std::string text_at(const Answer &object, const char *name)
+{
+    if (!object.is_object()) return "";
+    const auto found = object.find(name);
+    return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
+}
+
+const Answer &object_at(const Answer &object, const char *name)
+{
+    static const Answer nothing = Answer::object();
+    if (!object.is_object()) return nothing;
+    const auto found = object.find(name);
+    return found == object.end() || !found->is_object() ? nothing : *found;
+}
+
+constexpr std::size_t longest_version = 64;
+constexpr std::string_view version_digits = "0123456789";
+
+bool starts_with_letter(std::string_view text)
+{
+    return !text.empty() && is_made_of(text.substr(0, 1), "") && version_digits.find(text[0]) == std::string_view::npos;
+}
+
+// The parts between dots, none of them empty.
+bool is_dotted(std::string_view text)
+{
+    if (text.empty() || text.back() == '.' || !is_made_of(text, ".-")) return false;
+    const auto parts = split(text, '.');
+    return std::none_of(parts.begin(), parts.end(), [](std::string_view part) { return part.empty(); });
+}
+
+struct VersionParts {
+    Version numbers{};
+    std::string_view prerelease;
+};
+
+std::optional<VersionParts> parts_of_version(std::string_view text)
+{
+    if (text.size() > longest_version) return std::nullopt;
+    VersionParts parts;
+    if (const auto plus = text.find('+'); plus != std::string_view::npos) {
+        if (!is_dotted(text.substr(plus + 1))) return std::nullopt;
+        text = text.substr(0, plus);
+    }
+    if (const auto dash = text.find('-'); dash != std::string_view::npos) {
+        parts.prerelease = text.substr(dash + 1);
+        if (!is_dotted(parts.prerelease)) return std::nullopt;
+        text = text.substr(0, dash);
+    }
+    const auto numbers = parse_version(text);
+    if (!numbers) return std::nullopt;
+    parts.numbers = *numbers;
+    return parts;
+}
+
+// Numbers come before words, and are compared as numbers: by their length first, for they may be long.
+bool is_lower_part(std::string_view one, std::string_view other)
+{
+    const bool first = one.find_first_not_of(version_digits) == std::string_view::npos;
+    const bool second = other.find_first_not_of(version_digits) == std::string_view::npos;
+    if (first != second) return first;
+    if (first && one.size() != other.size()) return one.size() < other.size();
+    return one < other;
+}
+
+// A name that registries give to versions: a letter, then letters, digits, dots, dashes and underscores.
+bool is_version_tag(std::string_view text) noexcept
+{
+    return text.size() <= longest_version && starts_with_letter(text) && is_made_of(text, "._-");
+}
+
+constexpr std::size_t longest_fetch_text = 2000;
+
+// One line, without tabs.
+std::string flat_text(const std::string &text)
+{
+    std::string flat = text.substr(0, longest_fetch_text);
+    for (char &byte : flat)
+        if (byte == '\n' || byte == '\t' || byte == '\r') byte = ' ';
+    return flat;
+}
+
 } // namespace
+
+// --- Reads npmrc, which is an ini file, and the JSON of a registry.
 
 NpmSettings read_npmrc(std::string_view text, const NpmVariable &variable)
 {
     NpmSettings settings;
     for (const auto whole : split(text, '\n')) {
-        const auto line = without_spaces(whole);
+        const auto line = trimmed(whole);
         if (line.empty() || line[0] == ';' || line[0] == '#' || line[0] == '[') continue;
         const auto equals = line.find('=');
-        const auto key = without_spaces(line.substr(0, equals));
+        const auto key = trimmed(line.substr(0, equals));
         if (key.empty() || key.ends_with("[]")) continue;
-        const auto value =
-            equals == std::string_view::npos ? std::string_view("true") : without_quotes(without_spaces(line.substr(equals + 1)));
+        const auto value = equals == std::string_view::npos ? std::string_view("true") : without_quotes(trimmed(line.substr(equals + 1)));
         settings[std::string(key)] = expanded(value, variable);
     }
     return settings;
@@ -73,9 +161,8 @@ NpmSettings read_npmrc(std::string_view text, const NpmVariable &variable)
 
 bool is_npm_setting_of_fetch(std::string_view key) noexcept
 {
-    if (std::find(plain_fetch_keys.begin(), plain_fetch_keys.end(), key) != plain_fetch_keys.end()) return true;
     if (key.starts_with("@")) return key.ends_with(":registry");
-    return key.starts_with("//");
+    return key.starts_with("//") || has_word("registry proxy https-proxy noproxy", key);
 }
 
 std::string write_npmrc(const NpmSettings &settings)
@@ -142,53 +229,10 @@ std::string token_of_registry(const NpmSettings &settings, std::string_view regi
 
 // Reads the JSON of a registry, and believes only where a package is and what its check sum is.
 
-namespace {
-
-using Answer = nlohmann::json;
-constexpr int deepest_answer = 64;
-constexpr std::size_t sha512_bytes = 64;
-
-[[noreturn]] void refuse_answer(const std::string &package, const std::string &problem)
-{
-    throw Failure(ExitStatus::unavailable, "the registry's answer about " + package + " " + problem);
-}
-
-Answer parse_answer(std::string_view json, const std::string &package)
-{
-    if (nests_deeper(json, deepest_answer)) refuse_answer(package, "nests too deep");
-    auto answer = Answer::parse(json, nullptr, false);
-    if (!answer.is_object()) refuse_answer(package, "is not a JSON object; is this an npm registry?");
-    return answer;
-}
-
-// Empty where there is no such text.
-std::string text_at(const Answer &object, const char *name)
-{
-    if (!object.is_object()) return "";
-    const auto found = object.find(name);
-    return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
-}
-
-const Answer &object_at(const Answer &object, const char *name)
-{
-    static const Answer nothing = Answer::object();
-    if (!object.is_object()) return nothing;
-    const auto found = object.find(name);
-    return found == object.end() || !found->is_object() ? nothing : *found;
-}
-
-std::optional<std::uint32_t> base64_value(char byte)
-{
-    constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const auto found = alphabet.find(byte);
-    return found == std::string_view::npos ? std::nullopt : std::optional(static_cast<std::uint32_t>(found));
-}
-
-} // namespace
-
 std::optional<std::string> read_integrity(std::string_view text) noexcept
 {
     constexpr std::string_view kind = "sha512-";
+    constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (auto word : split(text, ' ')) {
         if (!word.starts_with(kind)) continue;
         word = word.substr(kind.size(), word.find('?') - kind.size()); // options follow, which npm has none of
@@ -198,9 +242,9 @@ std::optional<std::string> read_integrity(std::string_view text) noexcept
         std::uint32_t bits = 0;
         int count = 0;
         for (const char byte : word) {
-            const auto value = base64_value(byte);
-            if (!value) return std::nullopt;
-            bits = (bits << 6U) | *value;
+            const auto value = alphabet.find(byte);
+            if (value == std::string_view::npos) return std::nullopt;
+            bits = (bits << 6U) | static_cast<std::uint32_t>(value);
             count += 6;
             if (count < 8) continue;
             count -= 8;
@@ -238,68 +282,6 @@ PackageProgram read_package_program(std::string_view json, const std::string &pa
 }
 
 // --- AGENT@VERSION, the order as JSON, and the answers as lines.
-
-// Reading AGENT@VERSION, and comparing versions as npm does.
-
-namespace {
-
-constexpr std::size_t longest_version = 64;
-constexpr std::string_view version_digits = "0123456789";
-
-bool starts_with_letter(std::string_view text)
-{
-    return !text.empty() && is_made_of(text.substr(0, 1), "") && version_digits.find(text[0]) == std::string_view::npos;
-}
-
-// The parts between dots, none of them empty.
-bool is_dotted(std::string_view text)
-{
-    if (text.empty() || text.back() == '.' || !is_made_of(text, ".-")) return false;
-    const auto parts = split(text, '.');
-    return std::none_of(parts.begin(), parts.end(), [](std::string_view part) { return part.empty(); });
-}
-
-struct VersionParts {
-    Version numbers{};
-    std::string_view prerelease;
-};
-
-std::optional<VersionParts> parts_of_version(std::string_view text)
-{
-    if (text.size() > longest_version) return std::nullopt;
-    VersionParts parts;
-    if (const auto plus = text.find('+'); plus != std::string_view::npos) {
-        if (!is_dotted(text.substr(plus + 1))) return std::nullopt;
-        text = text.substr(0, plus);
-    }
-    if (const auto dash = text.find('-'); dash != std::string_view::npos) {
-        parts.prerelease = text.substr(dash + 1);
-        if (!is_dotted(parts.prerelease)) return std::nullopt;
-        text = text.substr(0, dash);
-    }
-    const auto numbers = parse_version(text);
-    if (!numbers) return std::nullopt;
-    parts.numbers = *numbers;
-    return parts;
-}
-
-// Numbers come before words, and are compared as numbers: by their length first, for they may be long.
-bool is_lower_part(std::string_view one, std::string_view other)
-{
-    const bool first = one.find_first_not_of(version_digits) == std::string_view::npos;
-    const bool second = other.find_first_not_of(version_digits) == std::string_view::npos;
-    if (first != second) return first;
-    if (first && one.size() != other.size()) return one.size() < other.size();
-    return one < other;
-}
-
-// A name that registries give to versions: a letter, then letters, digits, dots, dashes and underscores.
-bool is_version_tag(std::string_view text) noexcept
-{
-    return text.size() <= longest_version && starts_with_letter(text) && is_made_of(text, "._-");
-}
-
-} // namespace
 
 AgentRequest read_agent_request(std::string_view text)
 {
@@ -343,21 +325,6 @@ bool is_path_in_package(std::string_view text) noexcept
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PinnedPackage, package, version, integrity)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, registry, settings, certificates, node, npm, package, command, platform_package, version,
                                    manifest, lock)
-
-namespace {
-
-constexpr std::size_t longest_fetch_text = 2000;
-
-// One line, without tabs.
-std::string flat_text(const std::string &text)
-{
-    std::string flat = text.substr(0, longest_fetch_text);
-    for (char &byte : flat)
-        if (byte == '\n' || byte == '\t' || byte == '\r') byte = ' ';
-    return flat;
-}
-
-} // namespace
 
 std::string write_fetch_order(const FetchOrder &order)
 {

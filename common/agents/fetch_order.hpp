@@ -13,8 +13,6 @@ namespace pi_agent {
 
 // --- A package registry: npm's configuration, as far as fetching depends on it, and the registry's answers.
 
-// npm's configuration, as far as fetching from the registry that it names depends on it.
-
 using NpmSettings = std::map<std::string, std::string>;
 
 // The value of a variable of the environment; none when it is not set.
@@ -69,8 +67,6 @@ PackageProgram read_package_program(std::string_view json, const std::string &pa
 
 // --- What the fetching program must fetch, and what it answers, line by line.
 
-// Which agent in which version somebody asks for, and how versions of packages are ordered.
-
 // The argument of install-agent: AGENT, or AGENT@VERSION.
 struct AgentRequest {
     std::string agent;
@@ -88,8 +84,6 @@ bool is_older_version(std::string_view one, std::string_view other) noexcept;
 
 // A path inside a package, as "bin" of a package.json has it: relative, with no odd component, of harmless characters.
 bool is_path_in_package(std::string_view text) noexcept;
-
-// What the fetching program must fetch, and what it answers, line by line.
 
 // A package that is needed before npm runs, with its check sum as npm writes it.
 struct PinnedPackage {

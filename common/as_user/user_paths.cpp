@@ -3,7 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/toolchains.hpp"
+#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Opens paths as a user, also where that user's agents can have written.
 #pragma once
 
-#include "common/decide/effective.hpp"
+#include "common/decide/decision.hpp"
 
 namespace pi_agent {
 

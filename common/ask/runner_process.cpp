@@ -43,15 +43,10 @@ void forget_pending_signals()
 [[noreturn]] void become_sudo(int channel, int complaint)
 {
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    // Above 2 first: a source could itself be a standard descriptor.
-    const int input = fcntl(channel, F_DUPFD_CLOEXEC, 3);
-    const int error = fcntl(complaint, F_DUPFD_CLOEXEC, 3);
-    sigset_t none;
-    sigemptyset(&none);
     const bool alone = setsid() >= 0;
     forget_pending_signals();
-    const bool ready = alone && null >= 0 && input >= 0 && error >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 && dup2(error, 2) == 2 &&
-                       close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+    const bool ready = alone && null >= 0 && place_descriptors({channel, null, complaint}) &&
+                       close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && unblock_signals();
     if (!ready) give_up(complaint);
     // Named root: a site's runas_default= would otherwise ask for another account.
     std::array<const char *, 7> arguments = {"sudo", "-n", "-u", "root", "--", build::runner_path, nullptr};

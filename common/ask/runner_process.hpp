@@ -1,8 +1,7 @@
 // The runner as a child of its caller's, through sudo: its standard input is our socket, nothing is passed in arguments or environment.
 #pragma once
 
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 
 #include <functional>
 #include <sys/types.h>

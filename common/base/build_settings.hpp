@@ -1,5 +1,5 @@
-// Settings of the build (meson options): the version and paths. Only build_settings.cpp depends on them, so a build for other paths
-// compiles only that file.
+// Settings of the build (meson options): the version and paths. meson makes their only source, so a build for other paths compiles that
+// alone.
 #pragma once
 
 namespace pi_agent::build {

@@ -269,6 +269,7 @@ std::vector<std::string> Decoder::texts(std::size_t limit)
 void Decoder::end() const
 {
     if (!rest_.empty()) throw ProtocolError("a message is longer than its fields");
+    if (taken_ != descriptors_.size()) throw ProtocolError(other_descriptors);
 }
 
 // Packets over a pipe.

@@ -1,16 +1,99 @@
-// Packets and records over a local SOCK_SEQPACKET pair, with descriptors (unix(7), SCM_RIGHTS). Every length is bounded.
+// Owned and borrowed descriptors, how to get them, and packets and records over them. Every length is bounded.
 #pragma once
 
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 
 #include <chrono>
+#include <fcntl.h>
 #include <map>
 #include <optional>
+#include <sys/stat.h>
 #include <type_traits>
+#include <unistd.h>
 #include <variant>
 
 namespace pi_agent {
+
+// Borrowed: never closes. Valid as long as its owner lives.
+class FdRef {
+public:
+    explicit constexpr FdRef(int fd) noexcept : fd_(fd) {}
+    [[nodiscard]] constexpr int get() const noexcept { return fd_; }
+
+private:
+    int fd_;
+};
+
+// Owns one descriptor, or none. close(2) is never retried: Linux releases the descriptor even on EINTR.
+class UniqueFd {
+public:
+    constexpr UniqueFd() noexcept = default;
+    // Takes ownership of `fd`.
+    static UniqueFd adopt(int fd) noexcept
+    {
+        UniqueFd owner;
+        owner.fd_ = fd;
+        return owner;
+    }
+    UniqueFd(UniqueFd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    UniqueFd &operator=(UniqueFd &&other) noexcept
+    {
+        if (this != &other) {
+            reset();
+            fd_ = std::exchange(other.fd_, -1);
+        }
+        return *this;
+    }
+    UniqueFd(const UniqueFd &) = delete;
+    UniqueFd &operator=(const UniqueFd &) = delete;
+    ~UniqueFd() { reset(); }
+
+    [[nodiscard]] int get() const noexcept { return fd_; }
+    [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+    explicit operator bool() const noexcept { return is_open(); }
+    operator FdRef() const noexcept { return FdRef(fd_); } // NOLINT(google-explicit-constructor): borrowing is always safe
+    // Gives ownership away.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+    void reset() noexcept
+    {
+        if (fd_ >= 0) ::close(fd_);
+        fd_ = -1;
+    }
+
+private:
+    int fd_ = -1;
+};
+
+// Another number for the same open file: close-on-exec, and above the standard descriptors. Empty if it fails (errno).
+inline UniqueFd duplicate(FdRef fd) noexcept
+{
+    return UniqueFd::adopt(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+// --- Opens, close-on-exec. Empty on failure (errno); functions with an `action` throw SystemFailure instead.
+
+UniqueFd open_at(FdRef directory, const std::string &name, int flags, mode_t mode = 0) noexcept;
+UniqueFd open_or_throw(const std::string &action, const std::string &path, int flags);
+UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::string &name, int flags, mode_t mode = 0);
+
+// openat2(2), with its RESOLVE_ bits; "" is the directory itself.
+UniqueFd open_resolved(FdRef directory, const std::string &path, int flags, std::uint64_t resolve) noexcept;
+
+struct Pipe {
+    UniqueFd reading;
+    UniqueFd writing;
+};
+
+// Both ends close-on-exec; `reading_flags` are for the reading end only: O_NONBLOCK, or 0.
+Pipe make_pipe(int reading_flags = 0, const char *action = "making a pipe");
+
+struct stat examine(FdRef fd, const std::string &action);
+
+// The target of a symlink. A `name` of "" means the symlink that is open itself (O_PATH). Empty if it cannot be read (errno); cut at
+// PATH_MAX.
+std::string read_link(FdRef directory, const std::string &name);
+
+// --- Packets and records over a local SOCK_SEQPACKET pair, with descriptors (unix(7), SCM_RIGHTS).
 
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
@@ -79,36 +162,6 @@ inline Deadline in_seconds(int seconds)
 // For poll(2): at least the time that is left, at most a minute. Callers that wait longer ask again.
 int milliseconds_left(Deadline deadline);
 
-// Writes fields of a message in order: numbers little-endian, strings with their length.
-class Encoder {
-public:
-    Encoder &number(std::uint64_t value);
-    Encoder &text(std::string_view value);
-    Encoder &texts(const std::vector<std::string> &values);
-    [[nodiscard]] const std::string &bytes() const noexcept { return bytes_; }
-    // For bytes that are to leave no copy: room for all of them first, and zeros over them at last.
-    void reserve(std::size_t size) { bytes_.reserve(size); }
-    void forget() noexcept;
-
-private:
-    std::string bytes_;
-};
-
-// Reads them back. Checks every read against the bytes that are left, and throws ProtocolError.
-class Decoder {
-public:
-    explicit Decoder(std::string_view bytes) noexcept : rest_(bytes) {}
-    std::uint64_t number();
-    bool flag(); // only 0 or 1
-    std::string text();
-    std::vector<std::string> texts(std::size_t limit = record_limit / 8); // each needs its length, so no record has more
-    void end() const;                                                     // throws if bytes are left over
-    [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
-
-private:
-    std::string_view rest_;
-};
-
 // Packets in one direction over a pipe (pipe2(2), O_DIRECT), with which no descriptor can be. For root, where it listens to a process that
 // an attacker may have taken over: a descriptor that comes with a packet of a socket is closed in the name of the process that has the
 // other end, read or not, and the last close of a socket with SO_LINGER takes as long as its owner said.
@@ -131,45 +184,53 @@ std::optional<std::string> read_packet(FdRef pipe, Deadline deadline);
 // numbers, flags, enumerations, texts, other messages, lists of these, what may be missing of these, and descriptors, which go beside the
 // bytes. A reader throws ProtocolError for anything else.
 
-class FieldWriter {
+// Writes fields: numbers little-endian, strings with their length.
+class Encoder {
 public:
-    explicit FieldWriter(Encoder &to) noexcept : to_(to) {}
+    Encoder &number(std::uint64_t value);
+    Encoder &text(std::string_view value);
+    Encoder &texts(const std::vector<std::string> &values);
+    [[nodiscard]] const std::string &bytes() const noexcept { return bytes_; }
     // Of the fields that are open; they are borrowed.
     [[nodiscard]] const std::vector<int> &descriptors() const noexcept { return descriptors_; }
+    // For bytes that are to leave no copy: room for all of them first, and zeros over them at last.
+    void reserve(std::size_t size) { bytes_.reserve(size); }
+    void forget() noexcept;
+
     void operator()(const auto &...fields) { (put(fields), ...); }
     // A reader accepts no larger number, and no longer list or text.
     void bounded(const auto &field, auto /*limit*/, const char * /*problem*/ = nullptr) { put(field); }
     // Cut to `limit` bytes. A reader refuses a longer text with `problem`, if there is one.
-    void cut(const std::string &text, std::size_t limit, const char * /*problem*/ = nullptr)
+    void cut(const std::string &field, std::size_t limit, const char * /*problem*/ = nullptr)
     {
-        to_.text(std::string_view(text).substr(0, limit));
+        text(std::string_view(field).substr(0, limit));
     }
     // A check by the reader.
     void require(const auto & /*holds*/, const char * /*problem*/) {}
 
 private:
-    void put(const std::string &text) { to_.text(text); }
+    void put(const std::string &field) { text(field); }
     template <typename Field>
     void put(const std::optional<Field> &field)
     {
-        to_.number(field ? 1 : 0);
+        number(field ? 1 : 0);
         if (field) put(*field);
     }
     void put(const std::map<std::string, std::string> &pairs)
     {
-        to_.number(2 * pairs.size());
+        number(2 * pairs.size());
         for (const auto &[key, value] : pairs)
-            to_.text(key).text(value);
+            text(key).text(value);
     }
     void put(const UniqueFd &descriptor)
     {
-        to_.number(descriptor ? 1 : 0);
+        number(descriptor ? 1 : 0);
         if (descriptor) descriptors_.push_back(descriptor.get());
     }
     template <typename Field>
     void put(const std::vector<Field> &list)
     {
-        to_.number(list.size());
+        number(list.size());
         for (const auto &one : list)
             put(one);
     }
@@ -179,78 +240,76 @@ private:
         if constexpr (std::is_class_v<Field>)
             Field::fields(*this, field);
         else
-            to_.number(static_cast<std::uint64_t>(field));
+            number(static_cast<std::uint64_t>(field));
     }
 
-    Encoder &to_;
+    std::string bytes_;
     std::vector<int> descriptors_;
 };
 
-class FieldReader {
+// Reads them back. Checks every read against the bytes that are left, and throws ProtocolError.
+class Decoder {
 public:
-    explicit FieldReader(Decoder &from, std::vector<UniqueFd> &&descriptors = {}) noexcept
-        : from_(from), descriptors_(std::move(descriptors))
+    explicit Decoder(std::string_view bytes, std::vector<UniqueFd> &&descriptors = {}) noexcept
+        : rest_(bytes), descriptors_(std::move(descriptors))
     {
     }
+    std::uint64_t number();
+    bool flag(); // only 0 or 1
+    std::string text();
+    std::vector<std::string> texts(std::size_t limit = record_limit / 8); // each needs its length, so no record has more
+    void end() const;                                                     // throws if bytes or descriptors are left over
+    [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
+
     void operator()(auto &...fields) { (take(fields), ...); }
     template <typename Number>
-    void bounded(Number &number, std::type_identity_t<Number> limit, const char *problem)
+    void bounded(Number &field, std::type_identity_t<Number> limit, const char *problem)
     {
-        const std::uint64_t value = from_.number();
+        const std::uint64_t value = number();
         require([&] { return value <= static_cast<std::uint64_t>(limit); }, problem);
-        number = static_cast<Number>(value);
+        field = static_cast<Number>(value);
     }
-    void bounded(std::string &text, std::size_t limit, const char *problem)
-    {
-        text = from_.text();
-        require([&] { return text.size() <= limit; }, problem);
-    }
-    void bounded(std::vector<std::string> &texts, std::size_t limit) { texts = from_.texts(limit); }
+    void bounded(std::string &field, std::size_t limit, const char *problem) { cut(field, limit, problem); }
+    void bounded(std::vector<std::string> &list, std::size_t limit) { list = texts(limit); }
     template <typename Field>
     void bounded(std::vector<Field> &list, std::uint64_t limit, const char *problem)
     {
-        std::uint64_t left = from_.number();
+        std::uint64_t left = number();
         for (require([&] { return left <= limit; }, problem); left > 0; --left)
             take(list.emplace_back());
     }
     void bounded(std::map<std::string, std::string> &pairs, std::uint64_t limit, const char *problem)
     {
-        std::uint64_t left = from_.number();
+        std::uint64_t left = number();
         for (require([&] { return left % 2 == 0 && left / 2 <= limit; }, problem); left > 0; left -= 2) {
-            std::string key = from_.text();
-            pairs[key] = from_.text();
+            std::string key = text();
+            pairs[key] = text();
         }
     }
-    void cut(std::string &text, std::size_t limit, const char *problem = nullptr)
+    void cut(std::string &field, std::size_t limit, const char *problem = nullptr)
     {
-        text = from_.text();
-        require([&] { return problem == nullptr || text.size() <= limit; }, problem);
+        field = text();
+        require([&] { return problem == nullptr || field.size() <= limit; }, problem);
     }
     void require(const auto &holds, const char *problem)
     {
         if (!holds()) throw ProtocolError(problem);
     }
-    // Nothing is left over.
-    void end() const
-    {
-        from_.end();
-        if (taken_ != descriptors_.size()) throw ProtocolError(other_descriptors);
-    }
 
 private:
     static constexpr const char *other_descriptors = "a message came with the wrong number of descriptors";
 
-    void take(bool &flag) { flag = from_.flag(); }
-    void take(std::string &text) { text = from_.text(); }
+    void take(bool &field) { field = flag(); }
+    void take(std::string &field) { field = text(); }
     template <typename Field>
     void take(std::optional<Field> &field)
     {
-        if (from_.flag()) take(field.emplace());
+        if (flag()) take(field.emplace());
     }
-    void take(std::vector<std::string> &texts) { texts = from_.texts(); }
+    void take(std::vector<std::string> &list) { list = texts(); }
     void take(UniqueFd &descriptor)
     {
-        if (!from_.flag()) return;
+        if (!flag()) return;
         if (taken_ == descriptors_.size()) throw ProtocolError(other_descriptors);
         descriptor = std::move(descriptors_[taken_++]);
     }
@@ -262,10 +321,10 @@ private:
         else if constexpr (std::is_class_v<Field>)
             Field::fields(*this, field);
         else
-            field = static_cast<Field>(from_.number());
+            field = static_cast<Field>(number());
     }
 
-    Decoder &from_;
+    std::string_view rest_;
     std::vector<UniqueFd> descriptors_;
     std::size_t taken_ = 0;
 };
@@ -274,11 +333,10 @@ private:
 template <typename Message>
 std::string encode(const Message &message)
 {
-    Encoder encoder;
-    FieldWriter write(encoder);
+    Encoder write;
     if constexpr (requires { Message::type; }) write(Message::type);
     write(message);
-    return encoder.bytes();
+    return write.bytes();
 }
 
 template <typename First, typename... Others>
@@ -290,9 +348,8 @@ std::string encode(const std::variant<First, Others...> &message)
 template <typename Message>
 Message decode_packet(Packet packet)
 {
-    Decoder decoder(packet.bytes);
+    Decoder read(packet.bytes, std::move(packet.fds));
     Message message{};
-    FieldReader read(decoder, std::move(packet.fds));
     read(message);
     read.end();
     return message;
@@ -317,7 +374,7 @@ inline std::vector<std::string> decode_texts(std::string_view bytes, std::size_t
 template <typename... Messages>
 bool read_one_of(Decoder &decoder, std::uint64_t type, std::variant<Messages...> &message)
 {
-    return ((type == Messages::type && (FieldReader{decoder}(message.template emplace<Messages>()), true)) || ...);
+    return ((type == Messages::type && (decoder(message.template emplace<Messages>()), true)) || ...);
 }
 
 template <typename Variant>

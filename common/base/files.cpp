@@ -20,7 +20,7 @@
 
 namespace pi_agent {
 
-// --- Opens and examines files (common/base/fd.hpp), reads whole files and directories, and finds out whether something exists.
+// --- Opens and examines files (common/base/channel.hpp), reads whole files and directories, and finds out whether something exists.
 
 UniqueFd open_at(FdRef directory, const std::string &name, int flags, mode_t mode) noexcept
 {

@@ -11,8 +11,6 @@
 
 namespace pi_agent {
 
-// --- Whole files, the entries of a directory, and whether something exists.
-
 // --- What a failed call proves: that the file does not exist, or nothing.
 
 // By errno. Throws SystemFailure for any reason other than ENOENT: a process without memory or descriptors cannot know what exists.
@@ -24,7 +22,7 @@ bool has_name(FdRef directory, const std::string &name, const std::string &actio
 // The same for a path on the host.
 bool path_exists(const std::string &path);
 
-// Opens (common/base/fd.hpp) a file that may be gone; then empty. Throws as above.
+// Opens (common/base/channel.hpp) a file that may be gone; then empty. Throws as above.
 UniqueFd open_if_there(const std::string &action, FdRef directory, const std::string &name, int flags);
 
 inline bool is_same_file(const struct stat &one, const struct stat &other) noexcept
@@ -67,8 +65,6 @@ private:
 
     std::unique_ptr<DIR, Close> stream_;
 };
-
-// --- What a process does to itself and to others: pidfds, memory, keyring, arguments, random names.
 
 // --- Processes by descriptor, which unlike a number never means another process later (pidfd_open(2)).
 
@@ -115,9 +111,8 @@ bool place_descriptors(std::vector<int> fds) noexcept;
 bool unblock_signals() noexcept;
 bool restore_signals() noexcept;
 
-// --- Arguments and environment in the form for execve(2) and posix_spawn(3).
-
-// Borrowed from `texts`, which must not change; ends with a null pointer. Make it before a fork, because it allocates.
+// Arguments and environment in the form for execve(2) and posix_spawn(3): borrowed from `texts`, which must not change; ends with a null
+// pointer. Make it before a fork, because it allocates.
 inline std::vector<char *> exec_pointers(const std::vector<std::string> &texts)
 {
     std::vector<char *> list;
@@ -127,8 +122,6 @@ inline std::vector<char *> exec_pointers(const std::vector<std::string> &texts)
     list.push_back(nullptr);
     return list;
 }
-
-// --- Names that nobody can guess.
 
 // `bytes` random bytes (at most 16) from the kernel (getrandom(2)), as twice as many hexadecimal digits. Throws SystemFailure.
 std::string random_hex(std::size_t bytes);

@@ -121,7 +121,7 @@ Request decode_request(std::string_view bytes)
     Decoder decoder(bytes);
     if (decoder.number() != Request::type) throw ProtocolError("the first message is not a request");
     Request request;
-    FieldReader{decoder}(request);
+    decoder(request);
     decoder.end();
     if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)
         throw ProtocolError("the request carries an impossible path");

@@ -28,6 +28,33 @@ SequenceShape shape_of(unsigned char first) noexcept
     return {0, 0, 0};
 }
 
+constexpr std::size_t longest_quote = 80;
+
+// The number of inserted, deleted, changed or swapped letters between two short words.
+std::size_t edit_distance(std::string_view left, std::string_view right)
+{
+    std::vector<std::vector<std::size_t>> rows(left.size() + 1, std::vector<std::size_t>(right.size() + 1));
+    std::iota(rows[0].begin(), rows[0].end(), std::size_t{0});
+    for (std::size_t i = 1; i <= left.size(); ++i) {
+        rows[i][0] = i;
+        for (std::size_t j = 1; j <= right.size(); ++j) {
+            const std::size_t changed = left[i - 1] == right[j - 1] ? 0 : 1;
+            rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + changed});
+            const bool swapped = i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
+            if (swapped) rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+        }
+    }
+    return rows[left.size()][right.size()];
+}
+
+// createUser, create-user and create_user are one word.
+std::string folded(std::string_view word)
+{
+    std::string text = lower_case(std::string(word));
+    std::erase_if(text, [](char byte) { return byte == '_' || byte == '-'; });
+    return text;
+}
+
 } // namespace
 
 bool is_deceptive(char32_t character) noexcept
@@ -182,38 +209,6 @@ std::string host_and_port(const std::string &host, std::uint16_t port)
 }
 
 // Phrases of diagnostics.
-
-namespace {
-
-constexpr std::size_t longest_quote = 80;
-
-// The number of inserted, deleted, changed or swapped letters between two short words.
-std::size_t edit_distance(std::string_view left, std::string_view right)
-{
-    std::vector<std::vector<std::size_t>> rows(left.size() + 1, std::vector<std::size_t>(right.size() + 1));
-    std::iota(rows[0].begin(), rows[0].end(), std::size_t{0});
-    for (std::size_t i = 1; i <= left.size(); ++i) {
-        rows[i][0] = i;
-        for (std::size_t j = 1; j <= right.size(); ++j) {
-            const std::size_t changed = left[i - 1] == right[j - 1] ? 0 : 1;
-            rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + changed});
-            const bool swapped = i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
-            if (swapped) rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
-        }
-    }
-    return rows[left.size()][right.size()];
-}
-
-// createUser, create-user and create_user are one word.
-std::string folded(std::string_view word)
-{
-    std::string text;
-    for (const char byte : word)
-        if (byte != '_' && byte != '-') text += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-    return text;
-}
-
-} // namespace
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string_view> &candidates)
 {

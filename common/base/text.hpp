@@ -117,6 +117,14 @@ std::optional<Number> to_number(std::string_view text, auto... base) noexcept
     return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
+// Letters of ASCII in lower case; all else stays.
+inline std::string lower_case(std::string text)
+{
+    for (char &byte : text)
+        if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
+    return text;
+}
+
 // Whether a list of words, with one space between them, has this word.
 constexpr bool has_word(std::string_view words, std::string_view word) noexcept
 {
@@ -136,9 +144,7 @@ constexpr std::string_view placeholder_comment = "# A placeholder of pi-agent, t
 // this.
 constexpr std::string_view placeholder_commondir = "././.\n";
 
-// --- How deep JSON text nests, before anything parses it.
-
-// Whether objects and lists nest deeper than `levels`. Exact for valid JSON; the parser refuses the rest. The
+// Whether objects and lists nest deeper than `levels`, before anything parses them. Exact for valid JSON; the parser refuses the rest. The
 // parser's own callback takes the square of the number of objects in one list for the same answer: minutes for a MiB of "{},".
 bool nests_deeper(std::string_view json, int levels) noexcept;
 

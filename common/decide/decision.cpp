@@ -1,8 +1,9 @@
-// Joins the entries of the policy that apply to a caller, and decides by them alone.
+// Joins the entries of the policy that apply to a caller, decides by them alone, and says what holds for a start.
 #include "common/decide/decision.hpp"
 
-#include "common/policy/policy_levels.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/files.hpp"
+#include "common/host/beneath.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
@@ -78,17 +79,6 @@ private:
     Problems problems_;
 };
 
-} // namespace
-
-bool has_jobs(const Policy &policy) noexcept
-{
-    return policy.placement.engine == PlacementEngine::slurm;
-}
-
-// Whether a user may work here, by the policy alone, and on what grounds.
-
-namespace {
-
 std::string refusal_text(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots, const std::string &cwd)
 {
     std::string text = "denied: " + escape_for_display(cwd) + " is outside the project roots of " + caller.name + " (" +
@@ -129,26 +119,70 @@ std::string from_home(const std::string &path, const Account &caller)
     return caller.home + (caller.home.back() == '/' ? "" : "/") + path;
 }
 
-// In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen, microphone, what is plugged
-// in; the host's network and radios, by their services or by capturing packets; logs and secrets; private keys; the print service's
-// configuration, which root follows; /usr/local, which lies on root's own PATH. docs/reference/policy-files.md says the same.
-constexpr std::string_view privileged_names =
-    "root sudo wheel admin docker podman lxd incus incus-admin libvirt libvirt-qemu kvm microk8s disk kmem tty input video audio tape "
-    "cdrom floppy dialout plugdev vboxusers netdev bluetooth wireshark adm systemd-journal utmp shadow ssl-cert lpadmin staff";
-
-// Only the numbers that the host gives to these names: two names may share one. Asked once, because a directory service is slow.
-const std::vector<Gid> &privileged_gids()
+Policy laid_over(Policy outer, const Rules &inner)
 {
-    static const std::vector<Gid> gids = [] {
-        std::vector<Gid> found = {Gid(0)};
-        for (const auto name : split(privileged_names, ' '))
-            if (const auto gid = find_group(std::string(name))) found.push_back(*gid);
-        return found;
-    }();
-    return gids;
+    if (inner.places.empty()) return outer;
+    Problems problems;
+    lay_over(outer, inner, problems);
+    problems.throw_if_any();
+    return outer;
+}
+
+// Of two ranges that share an address, one holds the other.
+std::vector<IpRange> in_both(const std::vector<IpRange> &some, const std::vector<IpRange> &others)
+{
+    std::vector<IpRange> both;
+    for (const auto &one : some)
+        for (const auto &other : others)
+            if (overlap(one, other)) both.push_back(one.prefix > other.prefix ? one : other);
+    return both;
+}
+
+NetworkPolicy without_all_but_loopback(const Policy &policy, const std::string &option)
+{
+    const auto &network = policy.network;
+    const auto refuse_without = [&](const char *what) {
+        throw Failure(FailureKind::start_asks, "denied: " + option + " asks for more than the policy gives: its network (" +
+                                                   to_string(network.where) + ") " + what + "; leave the option out, or say none");
+    };
+    if (network.mode == NetworkMode::loopback) return network;
+    if (network.mode == NetworkMode::hosts) {
+        NetworkPolicy left{NetworkMode::hosts, {}, {option}};
+        std::copy_if(network.hosts.begin(), network.hosts.end(), std::back_inserter(left.hosts), is_loopback);
+        left.reaches_providers = false; // they are elsewhere
+        if (left.hosts.empty()) refuse_without("names no host on loopback");
+        return left;
+    }
+    if (network.mode == NetworkMode::full && policy.sandbox.method == SandboxMethod::bwrap)
+        throw Failure(FailureKind::network_not_enforced,
+                      option + ": the sandbox method bwrap cannot filter addresses; say --pi-agent-network=none");
+    NetworkPolicy left{network.mode == NetworkMode::full ? NetworkMode::loopback : NetworkMode::listed, loopback_ranges(), {option}};
+    if (network.mode != NetworkMode::full) left.allowed = in_both(network.allowed, loopback_ranges());
+    if (left.allowed.empty()) refuse_without("allows no loopback");
+    return left;
+}
+
+std::string place_of(const NetworkPolicy &network)
+{
+    return network.where.file.empty() ? "full, the default" : to_string(network.where);
+}
+
+std::string grants_of(const NetworkPolicy &network)
+{
+    std::string texts;
+    for (const auto &rule : network.may_grant)
+        texts += (texts.empty() ? "" : ", ") + to_string(rule);
+    return texts;
 }
 
 } // namespace
+
+bool has_jobs(const Policy &policy) noexcept
+{
+    return policy.placement.engine == PlacementEngine::slurm;
+}
+
+// Whether a user may work here, by the policy alone, and on what grounds.
 
 std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots,
                                       const std::string &cwd)
@@ -265,18 +299,6 @@ AccessRules with_roots_there(AccessRules rules, const std::vector<bool> &there)
     return rules;
 }
 
-bool is_privileged_group(std::string_view name)
-{
-    return has_word(privileged_names, name);
-}
-
-bool is_privileged_group(Gid gid)
-{
-    if (!defence_is_on("privileged-groups")) return false;
-    const auto &gids = privileged_gids();
-    return std::find(gids.begin(), gids.end(), gid) != gids.end();
-}
-
 std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &agent)
 {
     std::vector<std::string> found;
@@ -288,6 +310,141 @@ std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account
         if (authorised || is_privileged_group(gid)) found.push_back(group_name(gid).value_or(std::to_string(number)));
     }
     return found;
+}
+
+// --- What holds for one session, and whether a start of it would be: lays one level over the other.
+
+Policy policy_for(Policy policy, const AccessRules &access)
+{
+    return laid_over(std::move(policy), access.rules);
+}
+
+Policy policy_in(Policy callers, const RootSpec &root)
+{
+    Policy policy = laid_over(std::move(callers), rules_of(root.rules));
+    if (const auto problem = problem_of_providers(policy.network, policy.providers, policy.rules)) throw PolicyError({*problem});
+    // No list of the policy is as long, but those of several groups can be together.
+    if (const auto &network = policy.network; network.hosts.size() > most_host_rules)
+        throw PolicyError(
+            {Diagnostic{network.where, place_of_key(policy.rules, "network"),
+                        fmt::format("the lists of the groups here have {} rules together, and a session has {} at most",
+                                    network.hosts.size(), most_host_rules),
+                        "use a wildcard where names have the same end, or give one list to these users in entries of their own"}});
+    return policy;
+}
+
+Policy granted(Policy policy, const std::vector<std::string> &hosts)
+{
+    auto &network = policy.network;
+    for (const auto &text : hosts) {
+        const std::string asked = "denied: --pi-agent-allow " + escape_for_display(text);
+        auto parsed = parse_host_rule(text);
+        if (const auto *problem = std::get_if<TextProblem>(&parsed))
+            throw Failure(FailureKind::start_asks, asked + " " + problem->text + "; " + problem->remedy);
+        auto rule = std::get<HostRule>(std::move(parsed));
+        if (network.mode != NetworkMode::hosts)
+            throw Failure(FailureKind::start_asks,
+                          asked + " has no meaning here: the network of this session (" + place_of(network) + ") is not a list of hosts");
+        if (rule_for(network.hosts, rule) != nullptr) continue;
+        if (rule_for(network.may_grant, rule) == nullptr && defence_is_on("granted-hosts"))
+            throw Failure(FailureKind::start_asks, asked + " is not among what the policy lets you add (" + place_of(network) +
+                                                       ", may_grant: " + (network.may_grant.empty() ? "nothing" : grants_of(network)) +
+                                                       "); ask the administrator");
+        rule.where = {"--pi-agent-allow"};
+        network.hosts.push_back(std::move(rule));
+    }
+    if (network.hosts.size() > most_host_rules)
+        throw Failure(FailureKind::start_asks,
+                      fmt::format("denied: this session would have {} rules with hosts, and the most is {}; say fewer "
+                                  "times --pi-agent-allow, or ask the administrator",
+                                  network.hosts.size(), most_host_rules));
+    return policy;
+}
+
+Policy narrowed(Policy policy, const Narrowing &start)
+{
+    if (start.network == LeftNetwork::none && policy.network.mode != NetworkMode::none)
+        policy.network = {NetworkMode::none, {}, {"--pi-agent-network=none"}};
+    if (start.network == LeftNetwork::loopback) policy.network = without_all_but_loopback(policy, "--pi-agent-network=loopback");
+    if (start.read_only) policy.projects.read_only = true;
+    if (start.project_only) policy.projects.repository_alone = policy.projects.scope == ProjectScope::root;
+    return policy;
+}
+
+// --- The steps of the decision, in the order of a start.
+
+void require_harmless_grant(const Account &caller, const std::string &root, std::optional<Gid> by_group)
+{
+    if (by_group && is_privileged_group(*by_group))
+        throw Failure(FailureKind::user_root, "the root " + escape_for_display(root) +
+                                                  " is granted by a group whose members control the host (root, sudo, docker, …); ask "
+                                                  "the administrator to grant it to users, or to another group");
+    if (caller.gid.value() == 0)
+        throw Failure(FailureKind::caller, "denied: the primary group of " + escape_for_display(caller.name) +
+                                               " is root's group, and the agent's files would belong to it; ask the administrator to give "
+                                               "that account another primary group");
+}
+
+// The kernel reports the path, after the reader opened the root. A rename in between can change it, so it is judged here and not only by
+// the reader. The unit names only the root, and only at its own path. Below the host's own trees, which the agent sees, systemd resolves
+// that path again while the session runs, and only root may be able to exchange a component there (a symlink there once made root run the
+// project's own program).
+void require_place_of_root(const RootCandidate &root, const AccessRules &rules, ProjectPaths paths, const IsShown &is_shown)
+{
+    const auto refuse = [&](const std::string &problem, const std::string &remedy) {
+        throw PolicyError(
+            {Diagnostic{root.where, rules.entry + ".roots", "the root leads to " + escape_for_display(root.path) + ", " + problem, remedy}},
+            FailureKind::user_root);
+    };
+    if (const auto problem = problem_of_root_in_unit(root.path); problem && paths == ProjectPaths::host && defence_is_on("root-alphabet"))
+        refuse("which " + problem->text, problem->remedy);
+    if (!defence_is_on("root-place")) return;
+    if (const auto problem = problem_of_place(root.path)) refuse("which " + problem->text, problem->remedy);
+    // Every root of a policy knows where its state is, and this is one of them.
+    if (const auto &state_dir = rules.roots.front().spec.state_dir; !state_dir.empty())
+        if (const auto problem = problem_beside_state(root.path, state_dir)) refuse("which " + problem->text, problem->remedy);
+    if (paths == ProjectPaths::alias || !is_shown || !is_shown(root.path)) return; // under an alias, the unit does not name it
+    try {
+        open_trusted(root.path.substr(0, root.path.rfind('/')), O_PATH | O_DIRECTORY, "directory that holds a root");
+    } catch (const Failure &failure) {
+        refuse(std::string("which others could replace while a session runs: ") + failure.what(), "move it below /srv or a home");
+    }
+}
+
+std::variant<Start, Refused> decide_start(const Account &caller, const AccessRules &rules, Policy callers, const StartPlaces &places,
+                                          const AskedOfStart &asked, const IsShown &is_shown)
+{
+    auto decision = decide(caller, rules, places.roots, places.cwd);
+    if (auto *refused = std::get_if<Refused>(&decision)) return *refused;
+    auto &allowed = std::get<Allowed>(decision);
+    const RootCandidate &root = places.roots[allowed.root];
+    Start start{allowed.root, std::move(allowed.below), std::move(callers)};
+    if (defence_is_on("root-rules")) start.policy = policy_in(std::move(start.policy), rules.roots[start.root].spec);
+    start.policy = granted(std::move(start.policy), asked.allow);
+    if (defence_is_on("narrowed-starts")) start.policy = narrowed(std::move(start.policy), asked.narrowing);
+    if (root.mount != places.mount && defence_is_on("cwd-mount"))
+        return Refused{"denied: " + escape_for_display(places.cwd) + " lies on another file system, mounted inside the root " +
+                       escape_for_display(root.path) +
+                       ", which the agent does not see; ask the administrator to make it a root of its own"};
+    require_place_of_root(root, rules, start.policy.projects.paths, is_shown);
+    if (const auto refused = masked_start(start.policy.projects, root.path, places.cwd)) throw Failure(FailureKind::masked, refused->text);
+    return start;
+}
+
+AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots)
+{
+    AgentPlaces places{roots, policy.projects.shown(), policy.projects.mask};
+    for (const auto &granted : rules.roots) {
+        const Rules &own = rules_of(granted.spec.rules);
+        if (own.scope == ProjectScope::project) places.scope = ProjectScope::project;
+        if (own.mask) places.masks.insert(places.masks.end(), own.mask->begin(), own.mask->end());
+    }
+    struct stat facts {};
+    if (stat(policy.agent.state_dir.c_str(), &facts) == 0)
+        places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
+    else
+        require_gone("examining " + policy.agent.state_dir); // no agent has written yet
+    return places;
 }
 
 } // namespace pi_agent

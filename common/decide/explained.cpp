@@ -1,16 +1,10 @@
-// Writes what holds in the words of a policy, and finds what it exposes.
+// Writes what holds in the words of a policy, finds what it exposes, and says keys in words.
 #include "common/decide/explained.hpp"
-
-#include "common/policy/policy_levels.hpp"
-#include "common/policy/policy_sections.hpp"
-#include "common/policy/provider_table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace pi_agent {
-
-// Writes effective values as the policy would.
 
 namespace {
 
@@ -113,39 +107,6 @@ bool is_value(const PolicyKey &key)
     return key.form != ValueForm::section && key.form != ValueForm::names && !key.path.starts_with("users.*.providers.");
 }
 
-} // namespace
-
-std::vector<EffectiveValue> effective_values(const Policy &policy)
-{
-    std::map<std::string_view, const PolicyKey *> keys;
-    for (const auto &key : policy_keys())
-        keys.emplace(key.path == "users.*.readable" ? "readable" : key.path, &key);
-    std::map<std::string, std::string> texts;
-    each_level_key(
-        [&](const char *name, const auto & /*read*/, const auto &value) {
-            if (value) texts[name] = to_yaml(*value, *keys.at(name));
-        },
-        policy.rules);
-    for (const auto &[file, text] : policy.documents)
-        texts[key_of_document(file)] = escape_for_display(text);
-    std::vector<EffectiveValue> values;
-    for (const auto &key : policy_keys()) {
-        const bool is_at_users = key.path.starts_with("users.*.") && !key.path.starts_with("users.*.roots.") && !key.repeats.empty();
-        const bool is_readable = key.path == "users.*.readable";
-        if ((!is_at_users && !is_readable) || !is_value(key)) continue;
-        const std::string name(is_readable ? "readable" : key.repeats);
-        const auto text = texts.find(name);
-        const auto place = policy.rules.places.find(name);
-        const auto said = place == policy.rules.places.end() ? std::nullopt : std::optional(place->second);
-        values.push_back({name, text == texts.end() ? std::string(keys.at(name)->standard) : text->second, said});
-    }
-    return values;
-}
-
-// Secrets in what everybody can read.
-
-namespace {
-
 constexpr std::string_view secret_words = "KEY TOKEN SECRET SECRETS PASSWORD PASSWD PASS PASSPHRASE CREDENTIAL CREDENTIALS";
 
 // API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
@@ -194,7 +155,91 @@ void find_in(const Environment &env, const EnvironmentPlaces &places, const std:
     }
 }
 
+// A character above U+007F: escape_for_display() writes others as \xNN.
+std::string encode_utf8(char32_t character)
+{
+    const auto last = [character](unsigned shift) { return static_cast<char>(0x80U | ((character >> shift) & 0x3FU)); };
+    if (character < 0x800) return {static_cast<char>(0xC0U | (character >> 6U)), last(0)};
+    if (character < 0x10000) return {static_cast<char>(0xE0U | (character >> 12U)), last(6), last(0)};
+    return {static_cast<char>(0xF0U | (character >> 18U)), last(12), last(6), last(0)};
+}
+
+// What the first byte of `shown`, or the escape that begins there, stands for, and its length.
+std::pair<std::string, std::size_t> unescape_first(std::string_view shown)
+{
+    if (shown.starts_with("\\x") && shown.size() >= 4)
+        if (const auto byte = to_number<unsigned char>(shown.substr(2, 2), 16)) return {std::string(1, static_cast<char>(*byte)), 4};
+    const std::size_t end = shown.starts_with("\\u{") ? shown.find('}') : std::string_view::npos;
+    if (end != std::string_view::npos) {
+        const auto character = to_number<std::uint32_t>(shown.substr(3, end - 3), 16);
+        if (character && is_deceptive(*character) && *character > 0x7F) return {encode_utf8(*character), end + 1};
+    }
+    return {std::string(1, shown.front()), 1};
+}
+
+constexpr PolicyTask task_table[] = {
+#include "common/policy_tasks.inc"
+};
+
+bool is_below(std::string_view path, std::string_view top)
+{
+    return path.substr(0, top.size()) == top && (path.size() == top.size() || path[top.size()] == '.');
+}
+
+// The task that names most of the key's path has the key.
+const PolicyTask *task_of(std::string_view path)
+{
+    const PolicyTask *found = nullptr;
+    std::size_t most = 0;
+    for (const auto &task : task_table)
+        for (const auto top : split(task.keys, ' '))
+            if (is_below(path, top) && top.size() > most) {
+                most = top.size();
+                found = &task;
+            }
+    return found;
+}
+
+std::string words(std::string_view list)
+{
+    std::vector<std::string> quoted;
+    for (const auto word : split(list, ' '))
+        quoted.push_back(fmt::format("`{}`", word));
+    return fmt::format("{}", fmt::join(quoted, ", "));
+}
+
 } // namespace
+
+// Writes effective values as the policy would.
+
+std::vector<EffectiveValue> effective_values(const Policy &policy)
+{
+    std::map<std::string_view, const PolicyKey *> keys;
+    for (const auto &key : policy_keys())
+        keys.emplace(key.path == "users.*.readable" ? "readable" : key.path, &key);
+    std::map<std::string, std::string> texts;
+    each_level_key(
+        [&](const char *name, const auto & /*read*/, const auto &value) {
+            if (value) texts[name] = to_yaml(*value, *keys.at(name));
+        },
+        policy.rules);
+    for (const auto &[file, text] : policy.documents)
+        texts[key_of_document(file)] = escape_for_display(text);
+    std::vector<EffectiveValue> values;
+    for (const auto &key : policy_keys()) {
+        const bool is_at_users = key.path.starts_with("users.*.") && !key.path.starts_with("users.*.roots.") && !key.repeats.empty();
+        const bool is_readable = key.path == "users.*.readable";
+        if ((!is_at_users && !is_readable) || !is_value(key)) continue;
+        const std::string name(is_readable ? "readable" : key.repeats);
+        const auto text = texts.find(name);
+        const auto place = policy.rules.places.find(name);
+        const auto said = place == policy.rules.places.end() ? std::nullopt : std::optional(place->second);
+        values.push_back({name, text == texts.end() ? std::string(keys.at(name)->standard) : text->second, said});
+    }
+    return values;
+}
+
+// Secrets in what everybody can read.
 
 bool looks_secret(const std::string &name, const std::string &value)
 {
@@ -247,32 +292,6 @@ std::vector<std::string> srun_arguments(const Policy &policy, const std::vector<
 
 // Reads back what was shown.
 
-namespace {
-
-// A character above U+007F: escape_for_display() writes others as \xNN.
-std::string encode_utf8(char32_t character)
-{
-    const auto last = [character](unsigned shift) { return static_cast<char>(0x80U | ((character >> shift) & 0x3FU)); };
-    if (character < 0x800) return {static_cast<char>(0xC0U | (character >> 6U)), last(0)};
-    if (character < 0x10000) return {static_cast<char>(0xE0U | (character >> 12U)), last(6), last(0)};
-    return {static_cast<char>(0xF0U | (character >> 18U)), last(12), last(6), last(0)};
-}
-
-// What the first byte of `shown`, or the escape that begins there, stands for, and its length.
-std::pair<std::string, std::size_t> unescape_first(std::string_view shown)
-{
-    if (shown.starts_with("\\x") && shown.size() >= 4)
-        if (const auto byte = to_number<unsigned char>(shown.substr(2, 2), 16)) return {std::string(1, static_cast<char>(*byte)), 4};
-    const std::size_t end = shown.starts_with("\\u{") ? shown.find('}') : std::string_view::npos;
-    if (end != std::string_view::npos) {
-        const auto character = to_number<std::uint32_t>(shown.substr(3, end - 3), 16);
-        if (character && is_deceptive(*character) && *character > 0x7F) return {encode_utf8(*character), end + 1};
-    }
-    return {std::string(1, shown.front()), 1};
-}
-
-} // namespace
-
 std::string without_escapes(std::string_view shown)
 {
     std::string bytes;
@@ -282,6 +301,49 @@ std::string without_escapes(std::string_view shown)
         shown.remove_prefix(length);
     }
     return bytes;
+}
+
+// --- Keys in words: the table of tasks, forms, and levels.
+
+std::span<const PolicyTask> policy_tasks() noexcept
+{
+    return task_table;
+}
+
+std::vector<const PolicyKey *> policy_keys_of(const PolicyTask &task)
+{
+    std::vector<const PolicyKey *> keys;
+    for (const auto &key : policy_keys())
+        if (key.repeats.empty() && task_of(key.path) == &task) keys.push_back(&key);
+    return keys;
+}
+
+std::string levels_text(const PolicyKey &key)
+{
+    std::vector<std::string> others;
+    for (const auto &other : policy_keys())
+        if (other.repeats == key.path) others.push_back(fmt::format("`{}`", display_path(other)));
+    return others.empty() ? "" : fmt::format("Also {}.", fmt::join(others, " and "));
+}
+
+std::string form_text(const PolicyKey &key)
+{
+    constexpr const char *forms[] = {"the number {1}",
+                                     "a mapping",
+                                     "a mapping of names",
+                                     "a mapping, as JSON",
+                                     "`true`, `false`",
+                                     "text",
+                                     "text",
+                                     "a name",
+                                     "{0}",
+                                     "a list",
+                                     "a list, also of mappings",
+                                     "{0}, or a list",
+                                     "{0}, a list, or a mapping",
+                                     "a whole number with {0}",
+                                     "a whole number"}; // in the order of ValueForm
+    return fmt::format(fmt::runtime(forms[static_cast<std::size_t>(key.form)]), words(key.choices), policy_version);
 }
 
 } // namespace pi_agent

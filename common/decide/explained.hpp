@@ -1,7 +1,8 @@
-// What `pi` and pi-agentctl tell people of a policy; a start needs none of it.
+// What people are told of a policy; a start needs none of it.
 #pragma once
 
 #include "common/decide/decision.hpp"
+#include "common/policy/policy_sections.hpp"
 
 namespace pi_agent {
 
@@ -40,5 +41,52 @@ std::vector<std::string> srun_arguments(const Policy &policy, const std::vector<
 
 // --- The bytes that escape_for_display() was given. A sequence that it does not write stays as it is.
 std::string without_escapes(std::string_view shown);
+
+// --- Keys in words, for docs/reference/policy.md and the manual.
+
+// "Also `users.NAME.network`." for keys that users or roots have, too; or nothing.
+std::string levels_text(const PolicyKey &key);
+
+// "a whole number with `K`, `M`": the form of its value in Markdown, literal words in backquotes.
+std::string form_text(const PolicyKey &key);
+
+// The policy's keys by what an administrator wants to do, each task with one example: the order of the reference page and the manual.
+struct PolicyTask {
+    std::string_view title;   // of a section: "Limits"
+    std::string_view keys;    // paths, separated by spaces; each includes everything below it that no other task names
+    std::string_view example; // lines of YAML, a policy together with `version: 1` and, where it names no users, these
+};
+
+std::span<const PolicyTask> policy_tasks() noexcept;
+
+// The keys of a task, in the order of the table. Every key has one task, except those that repeat one for a user or root: they are told
+// with it.
+std::vector<const PolicyKey *> policy_keys_of(const PolicyTask &task);
+
+// --- Whether a session reaches a host, and which rule says so: for people who ask, outside and inside (host_access.cpp). The gate compares
+// by the same code (common/policy/host_rule.hpp).
+
+enum class Reach {
+    yes,
+    no,
+    unknown, // a list of addresses knows no names
+};
+
+struct HostAccess {
+    Reach reach;
+    std::string rule;          // as a sentence's end: "a rule names it (*.example.org)"
+    std::string key;           // of the policy, that would change it: "network.hosts"
+    Position where;            // of what says so; of no file where it is the default
+    bool may_be_added = false; // by the user, for one session
+};
+
+// What people ask about: "github.com", "[::1]:80", "https://github.com/x". None where that does not name one host with a port.
+std::optional<HostRule> parse_host_question(const std::string &text);
+
+// Of a policy as it holds for the session. `asked` is one host (parse_host_question).
+HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked);
+
+// Who asked with this text, and was answered about that host, may have meant a file: a line that says so, or nothing.
+std::string hint_of_file(const std::string &question, const HostRule &taken_for);
 
 } // namespace pi_agent

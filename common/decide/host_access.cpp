@@ -1,5 +1,5 @@
-// Finds the rule that decides about a host.
-#include "common/decide/host_access.hpp"
+// Reads what people ask about, and finds the rule that decides about it.
+#include "common/decide/explained.hpp"
 
 namespace pi_agent {
 
@@ -45,7 +45,31 @@ HostAccess among_hosts(const NetworkPolicy &network, const std::vector<ProviderR
     return {Reach::no, "no rule names it", "network.hosts", network.where};
 }
 
+struct Scheme {
+    std::string_view name;
+    std::uint16_t port;
+};
+constexpr Scheme schemes[] = {{"https", https_port}, {"http", 80}, {"wss", https_port}, {"ws", 80}, {"ssh", 22}};
+
 } // namespace
+
+std::optional<HostRule> parse_host_question(const std::string &text)
+{
+    std::optional<std::uint16_t> port = https_port;
+    std::string place = text;
+    if (const auto end = text.find("://"); end != std::string::npos) {
+        const auto *scheme = std::find_if(std::begin(schemes), std::end(schemes),
+                                          [&](const Scheme &one) { return one.name == lower_case(text.substr(0, end)); });
+        port = scheme == std::end(schemes) ? std::nullopt : std::optional(scheme->port);
+        place = text.substr(end + 3, text.find_first_of("/?#", end + 3) - (end + 3));
+        place.erase(0, place.rfind('@') + 1); // npos + 1 is 0
+    }
+    const auto parts = parts_of_host(place);
+    if (!parts) return std::nullopt;
+    if (parts->port) port = parse_port(*parts->port);
+    const auto host = read_one_host(parts->host);
+    return host && port ? std::optional(HostRule{*host, *port}) : std::nullopt;
+}
 
 HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked)
 {

@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
 
 #include <grp.h>
 #include <limits>
@@ -68,6 +69,33 @@ auto find_entry(const char *kind, const std::string &wanted, int (*look_up)(Key,
     }
 }
 
+// What programs take for a number: an id, in any base that C knows.
+bool reads_as_number(std::string_view name) noexcept
+{
+    constexpr std::string_view digits = "0123456789";
+    const bool has_base = name.size() > 2 && name[0] == '0' && std::string_view("xXbBoO").find(name[1]) != std::string_view::npos;
+    return (has_base ? name.substr(2) : name).find_first_not_of(has_base ? "0123456789abcdefABCDEF" : digits) == std::string_view::npos;
+}
+
+// In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen, microphone, what is plugged
+// in; the host's network and radios, by their services or by capturing packets; logs and secrets; private keys; the print service's
+// configuration, which root follows; /usr/local, which lies on root's own PATH. docs/reference/policy-files.md says the same.
+constexpr std::string_view privileged_names =
+    "root sudo wheel admin docker podman lxd incus incus-admin libvirt libvirt-qemu kvm microk8s disk kmem tty input video audio tape "
+    "cdrom floppy dialout plugdev vboxusers netdev bluetooth wireshark adm systemd-journal utmp shadow ssl-cert lpadmin staff";
+
+// Only the numbers that the host gives to these names: two names may share one. Asked once, because a directory service is slow.
+const std::vector<Gid> &privileged_gids()
+{
+    static const std::vector<Gid> gids = [] {
+        std::vector<Gid> found = {Gid(0)};
+        for (const auto name : split(privileged_names, ' '))
+            if (const auto gid = find_group(std::string(name))) found.push_back(*gid);
+        return found;
+    }();
+    return gids;
+}
+
 } // namespace
 
 std::optional<Account> find_account(Uid uid)
@@ -101,18 +129,6 @@ bool have_same_groups(const Account &one, const Account &other)
 {
     return std::set<gid_t>(one.groups.begin(), one.groups.end()) == std::set<gid_t>(other.groups.begin(), other.groups.end());
 }
-
-namespace {
-
-// What programs take for a number: an id, in any base that C knows.
-bool reads_as_number(std::string_view name) noexcept
-{
-    constexpr std::string_view digits = "0123456789";
-    const bool has_base = name.size() > 2 && name[0] == '0' && std::string_view("xXbBoO").find(name[1]) != std::string_view::npos;
-    return (has_base ? name.substr(2) : name).find_first_not_of(has_base ? "0123456789abcdefABCDEF" : digits) == std::string_view::npos;
-}
-
-} // namespace
 
 bool is_account_name(const std::string &name) noexcept
 {
@@ -157,6 +173,18 @@ bool is_plain_name(const std::string &name) noexcept
         const bool digit = byte >= '0' && byte <= '9';
         return is_start(byte) || digit || byte == '.' || byte == '-';
     });
+}
+
+bool is_privileged_group(std::string_view name)
+{
+    return has_word(privileged_names, name);
+}
+
+bool is_privileged_group(Gid gid)
+{
+    if (!defence_is_on("privileged-groups")) return false;
+    const auto &gids = privileged_gids();
+    return std::find(gids.begin(), gids.end(), gid) != gids.end();
 }
 
 } // namespace pi_agent

@@ -54,4 +54,12 @@ std::string user_of_short_name(const std::string &name); // the reverse; for peo
 // A name that is safe in sudoers, unit properties and paths: [a-z_][a-z0-9_.-]*, at most 32 bytes, not only digits, no "..".
 bool is_plain_name(const std::string &name) noexcept;
 
+// --- Groups whose members get past file permissions.
+
+// Membership amounts to root, or gives access to devices, logs and secrets that no agent may see: root, sudo, docker, disk and similar.
+bool is_privileged_group(std::string_view name);
+
+// True for gid 0 and for the gids that this host gives to such groups. Throws SystemFailure if the group database fails.
+bool is_privileged_group(Gid gid);
+
 } // namespace pi_agent

@@ -1,7 +1,6 @@
 // What this process is: its ids, its namespaces, what is mounted there, and its parents.
 #include "common/host/identity.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
@@ -56,6 +55,74 @@ void check_groups(const std::vector<gid_t> &expected)
         throw Failure(ExitStatus::internal, "the process did not take the account's groups");
 }
 
+bool is_of_the_host()
+{
+    std::uint64_t inside = 1, outside = 1, count = 0;
+    std::ifstream map("/proc/self/uid_map"); // empty in one that nobody has given numbers
+    if (!map.is_open()) return true;
+    return map >> inside >> outside >> count && inside == 0 && outside == 0 && count == UINT32_MAX;
+}
+
+uid_t nobody()
+{
+    uid_t uid = 65534;
+    std::ifstream("/proc/sys/kernel/overflowuid") >> uid;
+    return uid;
+}
+
+std::string unescape(std::string_view text)
+{
+    if (text.find('\\') == std::string_view::npos) return std::string(text);
+    std::string plain;
+    for (std::size_t index = 0; index < text.size(); ++index) {
+        const bool escape = text[index] == '\\' && index + 3 < text.size();
+        if (!escape) {
+            plain += text[index];
+            continue;
+        }
+        plain += static_cast<char>((text[index + 1] - '0') * 64 + (text[index + 2] - '0') * 8 + (text[index + 3] - '0'));
+        index += 3;
+    }
+    return plain;
+}
+
+std::uint64_t read_number(std::string_view digits)
+{
+    const auto number = to_number<std::uint64_t>(digits);
+    if (!number) throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    return *number;
+}
+
+constexpr int most_ancestors = 1000;
+
+struct Status {
+    std::string name;
+    pid_t parent = 0;
+    bool is_roots = false;
+};
+
+// proc_pid_status(5). Empty for a process that has ended.
+std::optional<Status> read_status(FdRef process)
+{
+    const UniqueFd file = UniqueFd::adopt(openat(process.get(), "status", O_RDONLY | O_CLOEXEC));
+    std::array<char, 4096> buffer{};
+    const ssize_t length = file ? read(file.get(), buffer.data(), buffer.size()) : -1;
+    if (length <= 0) return std::nullopt;
+    Status status;
+    for (const auto line : split(std::string_view(buffer.data(), static_cast<std::size_t>(length)), '\n')) {
+        const auto value_of = [&](std::string_view key) { return line.starts_with(key) ? line.substr(key.size()) : std::string_view(); };
+        if (const auto name = value_of("Name:\t"); !name.empty()) status.name = name;
+        if (const auto parent = value_of("PPid:\t"); !parent.empty()) status.parent = to_number<pid_t>(parent).value_or(0);
+        if (const auto ids = value_of("Uid:\t"); !ids.empty()) status.is_roots = ids == "0\t0\t0\t0"; // real, effective, saved, files
+    }
+    return status;
+}
+
+UniqueFd open_directory_of(const std::string &process)
+{
+    return UniqueFd::adopt(open(("/proc/" + process).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
 } // namespace
 
 AsUser become_user([[maybe_unused]] AsRoot root, const Account &account)
@@ -98,8 +165,6 @@ void act_on_files_as(const AsRoot & /*root*/, const Account &account)
 
 // --- Reads /proc: namespaces, mounts, and parents.
 
-// Which namespaces this process is in, and what is mounted there.
-
 std::map<std::string, std::string> host_namespaces(const std::vector<std::string> &kinds)
 {
     std::map<std::string, std::string> found;
@@ -110,48 +175,6 @@ std::map<std::string, std::string> host_namespaces(const std::vector<std::string
     }
     return found;
 }
-
-namespace {
-
-bool is_of_the_host()
-{
-    std::uint64_t inside = 1, outside = 1, count = 0;
-    std::ifstream map("/proc/self/uid_map"); // empty in one that nobody has given numbers
-    if (!map.is_open()) return true;
-    return map >> inside >> outside >> count && inside == 0 && outside == 0 && count == UINT32_MAX;
-}
-
-uid_t nobody()
-{
-    uid_t uid = 65534;
-    std::ifstream("/proc/sys/kernel/overflowuid") >> uid;
-    return uid;
-}
-
-std::string unescape(std::string_view text)
-{
-    if (text.find('\\') == std::string_view::npos) return std::string(text);
-    std::string plain;
-    for (std::size_t index = 0; index < text.size(); ++index) {
-        const bool escape = text[index] == '\\' && index + 3 < text.size();
-        if (!escape) {
-            plain += text[index];
-            continue;
-        }
-        plain += static_cast<char>((text[index + 1] - '0') * 64 + (text[index + 2] - '0') * 8 + (text[index + 3] - '0'));
-        index += 3;
-    }
-    return plain;
-}
-
-std::uint64_t read_number(std::string_view digits)
-{
-    const auto number = to_number<std::uint64_t>(digits);
-    if (!number) throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
-    return *number;
-}
-
-} // namespace
 
 std::optional<std::string> problem_of_user_namespace()
 {
@@ -201,6 +224,7 @@ MountEntry parse_mount(const std::string &line)
     entry.point = unescape(fields[4]);
     entry.type = *(dash + 1);
     entry.source = unescape(*(dash + 2));
+    entry.options = fields.back();
     return entry;
 }
 
@@ -231,40 +255,6 @@ std::vector<std::string> topmost_mounts_below(const std::vector<MountEntry> &mou
 }
 
 // Climbing in /proc from each process to its parent.
-
-namespace {
-
-constexpr int most_ancestors = 1000;
-
-struct Status {
-    std::string name;
-    pid_t parent = 0;
-    bool is_roots = false;
-};
-
-// proc_pid_status(5). Empty for a process that has ended.
-std::optional<Status> read_status(FdRef process)
-{
-    const UniqueFd file = UniqueFd::adopt(openat(process.get(), "status", O_RDONLY | O_CLOEXEC));
-    std::array<char, 4096> buffer{};
-    const ssize_t length = file ? read(file.get(), buffer.data(), buffer.size()) : -1;
-    if (length <= 0) return std::nullopt;
-    Status status;
-    for (const auto line : split(std::string_view(buffer.data(), static_cast<std::size_t>(length)), '\n')) {
-        const auto value_of = [&](std::string_view key) { return line.starts_with(key) ? line.substr(key.size()) : std::string_view(); };
-        if (const auto name = value_of("Name:\t"); !name.empty()) status.name = name;
-        if (const auto parent = value_of("PPid:\t"); !parent.empty()) status.parent = to_number<pid_t>(parent).value_or(0);
-        if (const auto ids = value_of("Uid:\t"); !ids.empty()) status.is_roots = ids == "0\t0\t0\t0"; // real, effective, saved, files
-    }
-    return status;
-}
-
-UniqueFd open_directory_of(const std::string &process)
-{
-    return UniqueFd::adopt(open(("/proc/" + process).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-}
-
-} // namespace
 
 bool has_ancestor(const std::function<bool(const Ancestor &)> &is_it)
 {

@@ -1,11 +1,10 @@
 // What this process is: its ids, its namespaces, what is mounted there, and its parents.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 #include "common/host/account.hpp"
 
 #include <functional>
-#include <map>
 
 namespace pi_agent {
 
@@ -48,8 +47,6 @@ AsUser become_user(AsRoot root, const Account &account);
 // capabilities stay. Throws Failure if that did not work.
 void act_on_files_as(const AsRoot &root, const Account &account);
 
-// --- What /proc says of this process: its namespaces, what is mounted there, and the processes that it descends from.
-
 // --- Which namespace a process is in (namespaces(7)).
 struct NamespaceId {
     dev_t device;
@@ -86,6 +83,7 @@ struct MountEntry {
     std::string point;
     std::string type;
     std::string source;
+    std::string options; // of its file system
 };
 
 // Throws Failure(internal) for a line of another form.

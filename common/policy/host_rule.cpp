@@ -52,74 +52,9 @@ bool begins_with(const IpRange &address, const V6Prefix &prefix)
     return address.is_v6() && address.prefix >= prefix.size() * 8 && std::equal(prefix.begin(), prefix.end(), address.address.begin());
 }
 
-} // namespace
-
-std::variant<IpRange, TextProblem> parse_ip_range(const std::string &text)
-{
-    if (auto problem = problem_of_word(text)) return *problem;
-    const auto slash = text.find('/');
-    const auto address = parse_address(text.substr(0, slash));
-    if (!address || text.find('\0') != std::string::npos) return TextProblem{"is not a range of IP addresses", as_written};
-    const std::string bits = std::to_string(address->size() * 8);
-    if (slash == std::string::npos) return TextProblem{"has no prefix length", "write " + text + "/" + bits + " for this one address"};
-    const std::string length = text.substr(slash + 1);
-    if (length == "0") return TextProblem{"is every address", "say 'network: full' for no restriction, or name smaller ranges"};
-    const auto prefix = parse_prefix(length, address->size() * 8);
-    if (!prefix) return TextProblem{"has a prefix length that is not a number from 1 to " + bits, as_written};
-    IpRange range{without_bits_beyond(*address, *prefix), *prefix};
-    if (range.address != *address)
-        return TextProblem{"has bits beyond its prefix length",
-                           "write " + to_string(range) + ", or " + text.substr(0, slash) + "/" + bits + " for this one address"};
-    if (begins_with(range, mapped_v4)) return TextProblem{"is IPv4 in the form of IPv6, which matches nothing", "write it as IPv4"};
-    return range;
-}
-
-std::string to_string(const IpRange &range)
-{
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    inet_ntop(range.is_v6() ? AF_INET6 : AF_INET, range.address.data(), text.data(), text.size());
-    return text.data() + ("/" + std::to_string(range.prefix));
-}
-
-bool overlap(const IpRange &one, const IpRange &other)
-{
-    const unsigned common = std::min(one.prefix, other.prefix);
-    return one.is_v6() == other.is_v6() && without_bits_beyond(one.address, common) == without_bits_beyond(other.address, common);
-}
-
-std::vector<IpRange> loopback_ranges()
-{
-    return {{{127, 0, 0, 0}, 8}, {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128}};
-}
-
-// Reading rules by name, strictly, and comparing what somebody asks for with them.
-
-namespace {
-
 constexpr std::size_t name_limit = 253; // of the domain name system
 constexpr std::size_t label_limit = 63;
 const char *const rule_form = "write a name or an address, with a port unless it is 443: github.com, \"*.example.org\", localhost:5432";
-
-struct Parts {
-    std::string host;
-    std::optional<std::string> port;
-};
-
-// At the last colon. One with more colons is IPv6, which has brackets if a port follows.
-std::optional<Parts> parts_of(const std::string &text)
-{
-    if (text.starts_with('[')) {
-        const auto end = text.find(']');
-        if (end == std::string::npos) return std::nullopt;
-        const auto rest = text.substr(end + 1);
-        if (!rest.empty() && rest.front() != ':') return std::nullopt;
-        if (text.find(':') > end) return std::nullopt; // brackets around no IPv6
-        return Parts{text.substr(1, end - 1), rest.empty() ? std::nullopt : std::optional(rest.substr(1))};
-    }
-    const auto colon = text.find(':');
-    if (colon == std::string::npos || text.find(':', colon + 1) != std::string::npos) return Parts{text, std::nullopt};
-    return Parts{text.substr(0, colon), text.substr(colon + 1)};
-}
 
 std::optional<IpRange> address_of(const std::string &host)
 {
@@ -231,23 +166,6 @@ std::optional<TextProblem> problem_of_form(const std::string &text)
     return std::nullopt;
 }
 
-std::optional<std::uint16_t> parse_port(const std::string &text)
-{
-    return text.starts_with('0') ? std::nullopt : to_number<std::uint16_t>(text);
-}
-
-std::string in_lower_case(std::string text)
-{
-    std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    return text;
-}
-
-struct Scheme {
-    std::string_view name;
-    std::uint16_t port;
-};
-constexpr Scheme schemes[] = {{"https", https_port}, {"http", 80}, {"wss", https_port}, {"ws", 80}, {"ssh", 22}};
-
 // Whether everything that `other` names is named by `rule` too, whatever their ports.
 bool names(const HostRule &rule, const HostRule &other)
 {
@@ -265,12 +183,72 @@ bool names(const HostRule &rule, const HostRule &other)
 
 } // namespace
 
+std::variant<IpRange, TextProblem> parse_ip_range(const std::string &text)
+{
+    if (auto problem = problem_of_word(text)) return *problem;
+    const auto slash = text.find('/');
+    const auto address = parse_address(text.substr(0, slash));
+    if (!address || text.find('\0') != std::string::npos) return TextProblem{"is not a range of IP addresses", as_written};
+    const std::string bits = std::to_string(address->size() * 8);
+    if (slash == std::string::npos) return TextProblem{"has no prefix length", "write " + text + "/" + bits + " for this one address"};
+    const std::string length = text.substr(slash + 1);
+    if (length == "0") return TextProblem{"is every address", "say 'network: full' for no restriction, or name smaller ranges"};
+    const auto prefix = parse_prefix(length, address->size() * 8);
+    if (!prefix) return TextProblem{"has a prefix length that is not a number from 1 to " + bits, as_written};
+    IpRange range{without_bits_beyond(*address, *prefix), *prefix};
+    if (range.address != *address)
+        return TextProblem{"has bits beyond its prefix length",
+                           "write " + to_string(range) + ", or " + text.substr(0, slash) + "/" + bits + " for this one address"};
+    if (begins_with(range, mapped_v4)) return TextProblem{"is IPv4 in the form of IPv6, which matches nothing", "write it as IPv4"};
+    return range;
+}
+
+std::string to_string(const IpRange &range)
+{
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    inet_ntop(range.is_v6() ? AF_INET6 : AF_INET, range.address.data(), text.data(), text.size());
+    return text.data() + ("/" + std::to_string(range.prefix));
+}
+
+bool overlap(const IpRange &one, const IpRange &other)
+{
+    const unsigned common = std::min(one.prefix, other.prefix);
+    return one.is_v6() == other.is_v6() && without_bits_beyond(one.address, common) == without_bits_beyond(other.address, common);
+}
+
+std::vector<IpRange> loopback_ranges()
+{
+    return {{{127, 0, 0, 0}, 8}, {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128}};
+}
+
+// Reading rules by name, strictly, and comparing what somebody asks for with them.
+
+std::optional<HostParts> parts_of_host(const std::string &text)
+{
+    if (text.starts_with('[')) {
+        const auto end = text.find(']');
+        if (end == std::string::npos) return std::nullopt;
+        const auto rest = text.substr(end + 1);
+        if (!rest.empty() && rest.front() != ':') return std::nullopt;
+        if (text.find(':') > end) return std::nullopt; // brackets around no IPv6
+        return HostParts{text.substr(1, end - 1), rest.empty() ? std::nullopt : std::optional(rest.substr(1))};
+    }
+    const auto colon = text.find(':');
+    if (colon == std::string::npos || text.find(':', colon + 1) != std::string::npos) return HostParts{text, std::nullopt};
+    return HostParts{text.substr(0, colon), text.substr(colon + 1)};
+}
+
+std::optional<std::uint16_t> parse_port(const std::string &text)
+{
+    return text.starts_with('0') ? std::nullopt : to_number<std::uint16_t>(text);
+}
+
 std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text)
 {
     if (auto problem = problem_of_form(text)) return *problem;
-    const auto parts = parts_of(text);
+    const auto parts = parts_of_host(text);
     if (!parts || text.find('\0') != std::string::npos) return TextProblem{"is not a host with a port", rule_form};
-    HostRule rule{in_lower_case(parts->host)};
+    HostRule rule{lower_case(parts->host)};
     if (parts->port) {
         const auto port = parse_port(*parts->port);
         if (!port) return TextProblem{"has a port that is not a number from 1 to 65535", rule_form};
@@ -293,29 +271,11 @@ std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text)
 
 std::optional<std::string> read_one_host(std::string_view text)
 {
-    std::string host = in_lower_case(std::string(text));
+    std::string host = lower_case(std::string(text));
     if (host.find_first_of(std::string_view("/\0", 2)) != std::string::npos) return std::nullopt;
     if (const auto address = address_of(host)) return without_prefix(begins_with(*address, mapped_v4) ? within(*address) : *address);
     if (host.ends_with('.')) host.pop_back();
     return is_name(host) && !stands_for_number(split(host, '.').back()) ? std::optional(std::move(host)) : std::nullopt;
-}
-
-std::optional<HostRule> parse_host_question(const std::string &text)
-{
-    std::optional<std::uint16_t> port = https_port;
-    std::string place = text;
-    if (const auto end = text.find("://"); end != std::string::npos) {
-        const auto *scheme = std::find_if(std::begin(schemes), std::end(schemes),
-                                          [&](const Scheme &one) { return one.name == in_lower_case(text.substr(0, end)); });
-        port = scheme == std::end(schemes) ? std::nullopt : std::optional(scheme->port);
-        place = text.substr(end + 3, text.find_first_of("/?#", end + 3) - (end + 3));
-        place.erase(0, place.rfind('@') + 1); // npos + 1 is 0
-    }
-    const auto parts = parts_of(place);
-    if (!parts) return std::nullopt;
-    if (parts->port) port = parse_port(*parts->port);
-    const auto host = read_one_host(parts->host);
-    return host && port ? std::optional(HostRule{*host, *port}) : std::nullopt;
 }
 
 std::string to_string(const HostRule &rule)

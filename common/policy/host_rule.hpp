@@ -1,4 +1,5 @@
-// Hosts, ports and ranges of addresses that sessions may reach, written as "api.anthropic.com:443", "*.example.org" or "10.0.0.0/8".
+// Hosts, ports and ranges of addresses that sessions may reach, written as "api.anthropic.com:443", "*.example.org" or "10.0.0.0/8"; and
+// the providers of models.
 #pragma once
 
 #include "common/base/error.hpp"
@@ -59,8 +60,13 @@ std::string to_string(const HostRule &rule);
 // would take for an address in an odd form ("0x7f.1", "2130706433", "127.1").
 std::optional<std::string> read_one_host(std::string_view text);
 
-// What people ask about: "github.com", "[::1]:80", "https://github.com/x". None where that does not name one host with a port.
-std::optional<HostRule> parse_host_question(const std::string &text);
+// At the last colon. One with more colons is IPv6, which has brackets if a port follows.
+struct HostParts {
+    std::string host;
+    std::optional<std::string> port;
+};
+std::optional<HostParts> parts_of_host(const std::string &text);
+std::optional<std::uint16_t> parse_port(const std::string &text);
 
 // Whether everything that `other` names is named by `rule` too, with the same port.
 bool covers(const HostRule &rule, const HostRule &other);
@@ -89,5 +95,53 @@ bool is_address(const HostRule &rule);
 // Whether it leads to the host's own loopback alone, whatever a name server says: "localhost" and names below it, addresses of 127.0.0.0/8,
 // or ::1.
 bool is_loopback(const HostRule &rule);
+
+// --- The providers of models whose keys a gate can hold: where they are, what may be asked of them, and how pi names them.
+
+// What may be asked of a provider. A path that ends in "/" stands for all below it, any other for itself alone; a "*" in it is any text
+// without "/". The method "WEBSOCKET" is a GET that becomes a WebSocket.
+struct ProviderRequest {
+    std::string_view method;
+    std::string_view path;
+};
+
+struct Provider {
+    std::string_view name;              // as pi calls it, in models.json, auth.json and the policy
+    std::string_view host = {};         // where it is; empty: each customer has a host of its own, which the policy names
+    std::string_view host_pattern = {}; // what a host that the policy names has to be like, "*" for one label; empty: none may be named
+    std::string_view header;            // that its key goes into, in lower case
+    std::string_view prefix = {};       // before the key
+    std::string_view base_path = {};    // of the address that pi appends its requests to
+    std::vector<ProviderRequest> requests;
+    std::vector<std::string_view> variables; // that hold its key, or lead pi past the gate: no session with a gate's key has them
+    std::vector<std::pair<std::string_view, std::string_view>> set = {}; // variables that pi needs instead
+};
+
+// What stands for a key in a session. pi asks no provider without a key.
+constexpr std::string_view key_placeholder = "held-by-the-gate";
+
+const std::vector<Provider> &providers_with_gate();
+const Provider *find_provider(std::string_view name); // none: no gate can hold its key
+
+// Providers, by the names that auth.json has for them, whose key pi (0.73 to 0.87) reads from this variable; with a gate or without.
+std::vector<std::string> providers_of_key(std::string_view variable);
+// The variable of such a provider; the first where it reads several.
+std::optional<std::string> key_variable_of_provider(std::string_view provider);
+
+// The host that its requests go to, or what is wrong with the one that the policy names; "" where it names none of its own.
+struct ProviderHost {
+    std::string host;
+    std::optional<std::string> problem;
+};
+ProviderHost host_of_provider(const Provider &provider, std::string_view of_policy);
+
+// How a key is sent, and what stands for it. One provider has two kinds of keys: a token of `claude setup-token` goes where a login's
+// would, and pi has to know, because it then asks otherwise.
+struct KeyForm {
+    std::string_view header;
+    std::string_view prefix;
+    std::string placeholder;
+};
+KeyForm form_of_key(const Provider &provider, std::string_view key);
 
 } // namespace pi_agent

@@ -1,12 +1,13 @@
-// The policy as types: what its files say, after all checks.
-#include "common/policy/policy.hpp"
-
-#include "common/host/account.hpp"
+// The policy as types, the table of its keys, and what follows from both without asking the host.
 #include "common/policy/policy_sections.hpp"
 
-namespace pi_agent {
+#include "common/base/build_settings.hpp"
+#include "common/host/account.hpp"
 
-// --- Reads the limits of sessions, and says which amount is in force.
+#include <deque>
+#include <fmt/format.h>
+
+namespace pi_agent {
 
 namespace {
 
@@ -39,7 +40,97 @@ Verdict parse(std::string_view text, const LimitRow &row, std::uint64_t &amount)
     return amount < row.least ? Verdict::out_of_bounds : Verdict::amount;
 }
 
+constexpr std::array<std::string_view, 5> class_names = {"mirror", "seed", "once", "agent", "never"}; // in the order of FileClass
+
+// By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/as_agent/documents.hpp):
+// seed says that what was changed inside survives.
+FileClass default_class(std::string_view top) noexcept
+{
+    if (has_word("settings.json auth.json mcp-auth.json trust.json", top)) return FileClass::seed;
+    if (has_word("bin git npm", top)) return FileClass::once;
+    if (has_word("sessions crashes.json models-store.json", top)) return FileClass::agent;
+    if (top == "tmp" || top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-")) return FileClass::never;
+    return top.ends_with(".log") ? FileClass::agent : FileClass::mirror;
+}
+
+// Which keys of the whole policy users and roots may say for their own sessions: the one list behind parser, schema and pages.
+
+// At the level of a user or group, by the same name; each with all keys below it, except those of `never_below`.
+constexpr std::string_view of_users = "network providers limits projects settings models keybindings mcp settings_lock env_files "
+                                      "toolchains view_paths path devices scratch placement";
+constexpr std::string_view never_below = "projects.ownership placement.srun";
+
+// At the level of a root, where `projects` is what it is about; each with all keys below it.
+struct OfRoot {
+    std::string_view name;
+    std::string_view repeats;
+};
+constexpr OfRoot of_roots[] = {{"network", "network"},
+                               {"scope", "projects.scope"},
+                               {"protect", "projects.protect"},
+                               {"mask", "projects.mask"},
+                               {"read_only", "projects.read_only"}};
+
+// The table refers to texts, and these are nobody else's.
+std::string_view keep(std::string text)
+{
+    static std::deque<std::string> texts;
+    return texts.emplace_back(std::move(text));
+}
+
+// Without a default: what is not said is for the level around it.
+PolicyKey at_level(const PolicyKey &key, std::string path, const char *whose)
+{
+    PolicyKey repeated = key;
+    repeated.path = keep(std::move(path));
+    repeated.standard = {};
+    repeated.repeats = key.path;
+    const char *relation = key.form == ValueForm::document ? "merged over" : "instead of"; // common/policy/policy_levels.cpp
+    repeated.meaning = keep(fmt::format("`{}` for {}, {} what holds for others.", key.path, whose, relation));
+    repeated.page = "concepts/levels.md";
+    return repeated;
+}
+
+// The table of keys of the whole policy, of users and of their roots, and what users and roots repeat of the first.
+std::vector<PolicyKey> with_levels(std::span<const PolicyKey> keys)
+{
+    std::vector<PolicyKey> all(keys.begin(), keys.end());
+    for (const auto &key : keys)
+        if (has_word(of_users, key.path.substr(0, key.path.find('.'))) && !has_word(never_below, key.path))
+            all.push_back(at_level(key, fmt::format("users.*.{}", key.path), "the sessions of this user or group"));
+    for (const auto &[name, repeats] : of_roots)
+        for (const auto &key : keys)
+            if (key.path == repeats || key.path.starts_with(fmt::format("{}.", repeats)))
+                all.push_back(at_level(key, fmt::format("users.*.roots.*.{}{}", name, key.path.substr(repeats.size())),
+                                       "sessions in this directory"));
+    return all;
+}
+
+// The table of common/policy/policy_keys.toml. read_section compares the reader of a section with its entries here. It is made when
+// something first asks for it, because other static objects may ask before.
+const auto &table()
+{
+    static const std::vector<PolicyKey> keys = with_levels(std::vector<PolicyKey>{
+#include "common/policy_keys.inc"
+    });
+    return keys;
+}
+
+// By their parent: each entry of a policy is looked up, and a policy may have a hundred thousand.
+const auto &keys_by_parent()
+{
+    static const auto sorted = [] {
+        std::map<std::string_view, std::vector<const PolicyKey *>> keys;
+        for (const auto &key : table())
+            keys[key.path.substr(0, key.path.find('.') == std::string_view::npos ? 0 : key.path.rfind('.'))].push_back(&key);
+        return keys;
+    }();
+    return sorted;
+}
+
 } // namespace
+
+// --- Reads the limits of sessions, and says which amount is in force.
 
 const LimitRow &limit_row(LimitMember limit)
 {
@@ -105,52 +196,15 @@ std::optional<SaidLimit> read_said_limit(const LimitRow &row, const PolicyValue 
 
 // --- What follows from a policy without asking the host: the classes of the config directory among it.
 
-// The classes of the config directory: the policy's rules, then what the agent is known to do with its files.
-
-namespace {
-
-struct NamedClass {
-    std::string_view name;
-    FileClass file_class;
-};
-
-constexpr std::array class_names = {
-    NamedClass{"mirror", FileClass::mirror}, NamedClass{"seed", FileClass::seed},   NamedClass{"once", FileClass::once},
-    NamedClass{"agent", FileClass::agent},   NamedClass{"never", FileClass::never},
-};
-
-// By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/as_agent/documents.hpp):
-// seed says that what was changed inside survives.
-constexpr std::array default_classes = {
-    NamedClass{"settings.json", FileClass::seed}, NamedClass{"auth.json", FileClass::seed},
-    NamedClass{"mcp-auth.json", FileClass::seed}, NamedClass{"trust.json", FileClass::seed},
-    NamedClass{"bin", FileClass::once},           NamedClass{"git", FileClass::once},
-    NamedClass{"npm", FileClass::once},           NamedClass{"sessions", FileClass::agent},
-    NamedClass{"crashes.json", FileClass::agent}, NamedClass{"models-store.json", FileClass::agent},
-    NamedClass{"tmp", FileClass::never},
-};
-
-FileClass default_class(std::string_view top) noexcept
-{
-    const auto *const found =
-        std::find_if(default_classes.begin(), default_classes.end(), [top](const NamedClass &known) { return known.name == top; });
-    if (found != default_classes.end()) return found->file_class;
-    if (top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-")) return FileClass::never;
-    return top.ends_with(".log") ? FileClass::agent : FileClass::mirror;
-}
-
-} // namespace
-
 std::optional<FileClass> parse_file_class(std::string_view text) noexcept
 {
-    for (const auto &known : class_names)
-        if (known.name == text) return known.file_class;
-    return std::nullopt;
+    const auto *const found = std::find(class_names.begin(), class_names.end(), text);
+    return found == class_names.end() ? std::nullopt : std::optional(static_cast<FileClass>(found - class_names.begin()));
 }
 
 std::string_view to_string(FileClass file_class) noexcept
 {
-    return class_names[static_cast<std::size_t>(file_class)].name;
+    return class_names[static_cast<std::size_t>(file_class)];
 }
 
 bool is_copied(FileClass file_class) noexcept
@@ -257,6 +311,42 @@ bool is_agent_account(const Policy &policy, const std::string &name)
 {
     const auto runs_as_name = [&name](const UserEntry &entry) { return entry.run_as == name; };
     return has_agents_name(policy, name) || std::any_of(policy.users.begin(), policy.users.end(), runs_as_name);
+}
+
+// --- The table of the policy's keys, what levels may say them, and looking things up in it.
+
+std::span<const PolicyKey> policy_keys() noexcept
+{
+    return table();
+}
+
+std::vector<const PolicyKey *> policy_keys_below(std::string_view path)
+{
+    const auto found = keys_by_parent().find(path);
+    return found == keys_by_parent().end() ? std::vector<const PolicyKey *>() : found->second;
+}
+
+const PolicyKey *find_policy_key(std::string_view path, std::string_view name)
+{
+    const auto below = keys_by_parent().find(path);
+    if (below == keys_by_parent().end()) return nullptr;
+    const auto found = std::find_if(below->second.begin(), below->second.end(),
+                                    [&](const PolicyKey *key) { return last_part(*key) == name || last_part(*key) == "*"; });
+    return found == below->second.end() ? nullptr : *found;
+}
+
+std::string_view last_part(const PolicyKey &key) noexcept
+{
+    return key.path.substr(key.path.rfind('.') + 1); // npos + 1 is 0
+}
+
+std::string display_path(const PolicyKey &key)
+{
+    std::string text(key.path);
+    if (const auto root = text.find(".roots.*"); root != std::string::npos) text.replace(root, 8, ".roots[N]");
+    for (auto star = text.find('*'); star != std::string::npos; star = text.find('*'))
+        text.replace(star, 1, "NAME");
+    return text;
 }
 
 } // namespace pi_agent

@@ -37,8 +37,8 @@ struct LimitsPolicy {
 
 using LimitMember = std::optional<SaidLimit> LimitsPolicy::*;
 
-// The rows are in common/policy/limits.toml. Amounts are in the units of LimitsPolicy. The table of keys (policy_keys.hpp) has the default
-// and the meaning.
+// The rows are in common/policy/limits.toml. Amounts are in the units of LimitsPolicy. The table of keys (policy_sections.hpp) has the
+// default and the meaning.
 struct LimitRow {
     const char *key; // of the policy
     LimitMember said;
@@ -142,7 +142,7 @@ inline const char *way_without(const NetworkPolicy &network) noexcept
 struct ProviderRule {
     std::string name;    // as pi calls it: "anthropic"
     PolicyPath key_file; // absolute; only root can read it
-    std::string host;    // to which the key goes (common/policy/provider_table.hpp)
+    std::string host;    // to which the key goes (common/policy/host_rule.hpp)
     Position where;      // of its name
     friend bool operator==(const ProviderRule &, const ProviderRule &) = default;
 };
@@ -230,7 +230,7 @@ struct SaidAt {
 using SaidPlaces = std::map<std::string, SaidAt>; // by the value's own key: "limits.memory"
 
 // What one level of the policy says: the whole policy, a group, a user or a root. A value that it does not say is for the level around it
-// to say, or has its default. The levels are merged by common/policy/policy_levels.hpp.
+// to say, or has its default. The levels are merged by common/policy/policy_levels.cpp.
 struct Rules {
     std::optional<NetworkPolicy> network;
     std::optional<std::vector<ProviderRule>> providers;

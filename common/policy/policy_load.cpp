@@ -2,14 +2,12 @@
 #include "common/policy/policy_load.hpp"
 
 #include "common/host/account.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_sections.hpp"
 
 #include <fmt/format.h>
 
 namespace pi_agent {
-
-// Finding and reading the files of the policy.
 
 namespace {
 
@@ -67,7 +65,7 @@ void add_all_users(const std::string &main_file, std::vector<PolicySource> &sour
     }
 }
 
-// If it cannot be opened, or a link on the way leads nowhere, reading it reports why.
+// If it cannot be examined, it is not missing: reading it reports why.
 bool is_there(const std::string &path)
 {
     try {
@@ -82,85 +80,6 @@ bool has_user_file(const std::string &main_file, const std::string &user)
 {
     return is_account_name(user) && is_there(file_of(main_file, user));
 }
-
-// One that cannot be examined is not missing.
-bool is_missing_policy(const std::string &main_file)
-{
-    return !is_there(main_file);
-}
-
-} // namespace
-
-std::string directory_of_parts(const std::string &main_file)
-{
-    return beside(main_file, "policy.d");
-}
-
-std::string directory_of_users(const std::string &main_file)
-{
-    return beside(main_file, "users.d");
-}
-
-std::optional<std::string> user_of_file(const std::string &path, const std::string &main_file)
-{
-    const std::string directory = directory_of_users(main_file) + "/";
-    if (!path.starts_with(directory) || !path.ends_with(policy_suffix)) return std::nullopt;
-    std::string name = path.substr(directory.size());
-    name.resize(name.size() - std::string_view(policy_suffix).size());
-    if (!is_account_name(name)) return std::nullopt;
-    return name;
-}
-
-bool has_user_files(const std::string &main_file)
-{
-    return is_there(directory_of_users(main_file));
-}
-
-std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)
-{
-    Problems problems;
-    auto sources = read_policy_sources(main_file, user, problems);
-    if (!problems.empty())
-        throw PolicyError(problems.all(), is_missing_policy(main_file) ? FailureKind::no_policy : FailureKind::invalid_policy);
-    return sources;
-}
-
-std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user, Problems &problems)
-{
-    std::vector<PolicySource> sources;
-    add_source(main_file, sources, problems);
-    for (const auto &path : list_directory(directory_of_parts(main_file), problems))
-        add_source(path, sources, problems);
-    if (!user)
-        add_all_users(main_file, sources, problems);
-    else if (has_user_file(main_file, *user))
-        add_source(file_of(main_file, *user), sources, problems);
-    return sources;
-}
-
-std::string policy_stamp(const std::string &main_file, const std::string &user)
-{
-    const auto directory = directory_of_parts(main_file);
-    std::vector<std::string> paths = {main_file, directory};
-    if (is_account_name(user)) paths.push_back(file_of(main_file, user));
-    try {
-        for (const auto &name : list_trusted_directory(directory, policy_suffix, "policy directory"))
-            paths.push_back(directory + "/" + name);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is wrong is found out by who reads it
-    }
-    std::string stamp;
-    for (const auto &path : paths) {
-        struct stat status {};
-        if (::stat(path.c_str(), &status) != 0) status = {}; // as above
-        stamp +=
-            fmt::format("{}:{}:{}:{}.{} ", status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
-    }
-    return stamp;
-}
-
-// Turns trusted files into a checked policy.
-
-namespace {
 
 // Adds `from` to `into`: sections join; anything else that both files give is reported with both places. A user counts as one thing.
 void join(YamlNode &into, YamlNode from, const std::string &path, Problems &problems)
@@ -289,6 +208,76 @@ UserFiles user_files_of(const std::vector<PolicySource> &sources)
 
 } // namespace
 
+// Finding and reading the files of the policy.
+
+std::string directory_of_parts(const std::string &main_file)
+{
+    return beside(main_file, "policy.d");
+}
+
+std::string directory_of_users(const std::string &main_file)
+{
+    return beside(main_file, "users.d");
+}
+
+std::optional<std::string> user_of_file(const std::string &path, const std::string &main_file)
+{
+    const std::string directory = directory_of_users(main_file) + "/";
+    if (!path.starts_with(directory) || !path.ends_with(policy_suffix)) return std::nullopt;
+    std::string name = path.substr(directory.size());
+    name.resize(name.size() - std::string_view(policy_suffix).size());
+    if (!is_account_name(name)) return std::nullopt;
+    return name;
+}
+
+bool has_user_files(const std::string &main_file)
+{
+    return is_there(directory_of_users(main_file));
+}
+
+std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)
+{
+    Problems problems;
+    auto sources = read_policy_sources(main_file, user, problems);
+    if (!problems.empty()) throw PolicyError(problems.all(), !is_there(main_file) ? FailureKind::no_policy : FailureKind::invalid_policy);
+    return sources;
+}
+
+std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user, Problems &problems)
+{
+    std::vector<PolicySource> sources;
+    add_source(main_file, sources, problems);
+    for (const auto &path : list_directory(directory_of_parts(main_file), problems))
+        add_source(path, sources, problems);
+    if (!user)
+        add_all_users(main_file, sources, problems);
+    else if (has_user_file(main_file, *user))
+        add_source(file_of(main_file, *user), sources, problems);
+    return sources;
+}
+
+std::string policy_stamp(const std::string &main_file, const std::string &user)
+{
+    const auto directory = directory_of_parts(main_file);
+    std::vector<std::string> paths = {main_file, directory};
+    if (is_account_name(user)) paths.push_back(file_of(main_file, user));
+    try {
+        for (const auto &name : list_trusted_directory(directory, policy_suffix, "policy directory"))
+            paths.push_back(directory + "/" + name);
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is wrong is found out by who reads it
+    }
+    std::string stamp;
+    for (const auto &path : paths) {
+        struct stat status {};
+        if (::stat(path.c_str(), &status) != 0) status = {}; // as above
+        stamp +=
+            fmt::format("{}:{}:{}:{}.{} ", status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+    }
+    return stamp;
+}
+
+// Turns trusted files into a checked policy.
+
 Policy parse_policy(const std::vector<PolicySource> &sources)
 {
     return parse(sources, user_files_of(sources));
@@ -304,7 +293,7 @@ PolicyReading read_policy_as_far_as_possible(const std::string &main_file)
     Problems problems;
     const auto sources = read_policy_sources(main_file, std::nullopt, problems);
     if (sources.empty() || sources.front().name != main_file) // the others are nothing without it
-        return {{}, problems.all(), false, is_missing_policy(main_file)};
+        return {{}, problems.all(), false, !is_there(main_file)};
     return read(sources, {has_user_files(main_file), {}}, std::move(problems));
 }
 

@@ -28,7 +28,7 @@ std::optional<std::string> user_of_file(const std::string &path, const std::stri
 bool has_user_files(const std::string &main_file);
 
 // The texts of `main_file`, policy.d/*.yaml and users.d/*.yaml beside it, in this order, read through trusted paths
-// (common/host/trusted_file.hpp). With `user`, only that user's file of users.d, if it exists; it does not look for others. Throws
+// (common/host/beneath.hpp). With `user`, only that user's file of users.d, if it exists; it does not look for others. Throws
 // PolicyError, of the kind no_policy if `main_file` is missing.
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user = std::nullopt);
 // The same, but reports and leaves out a file that cannot be read.

@@ -2,14 +2,11 @@
 #include "common/policy/policy_paths.hpp"
 
 #include "common/policy/policy.hpp"
-#include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fnmatch.h>
 
 namespace pi_agent {
-
-// --- Paths in a policy, judged by their text alone.
 
 namespace {
 
@@ -18,14 +15,12 @@ TextProblem odd_component()
     return {"holds '//', '.' or '..'", "write the path without them"};
 }
 
-constexpr const char *beyond_alphabet = "holds a character other than A-Z a-z 0-9 / _ . = @ -";
-
-std::optional<TextProblem> problem_of_absolute(const std::string &path)
+// systemd splits paths at a colon.
+bool fits_unit(std::string_view path)
 {
-    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
-    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
-    return std::nullopt;
+    return is_property_safe(path) && path.find(':') == std::string_view::npos;
 }
+constexpr const char *beyond_alphabet = "holds a character other than A-Z a-z 0-9 / _ . = @ -";
 
 // Absolute, or below the home.
 std::optional<TextProblem> problem_from_home(const std::string &path)
@@ -59,7 +54,45 @@ std::optional<TextProblem> problem_of_config_secrets(const std::string &path)
     return problem;
 }
 
+// Why a policy cannot let a call through. Words.
+struct RefusedCalls {
+    std::string_view names;
+    const char *why;
+    const char *remedy;
+};
+constexpr const char *take_it_out = "remove it";
+constexpr RefusedCalls never_allowed[] = {
+#include "common/never_allowed.inc"
+};
+
+template <typename Calls>
+bool has_call(const Calls &calls, const std::string &name)
+{
+    return std::any_of(std::begin(calls), std::end(calls), [&](const auto &call) { return name == call.name; });
+}
+
+std::vector<std::string_view> names_to_deny()
+{
+    std::set<std::string_view> groups;
+    std::vector<std::string_view> names;
+    for (const auto &call : deniable_calls) {
+        names.emplace_back(call.name);
+        if (*call.group != '\0') groups.insert(call.group);
+    }
+    names.insert(names.end(), groups.begin(), groups.end());
+    return names;
+}
+
 } // namespace
+
+// --- Paths in a policy, judged by their text alone.
+
+std::optional<TextProblem> problem_of_absolute(const std::string &path)
+{
+    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
+    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    return std::nullopt;
+}
 
 std::optional<TextProblem> problem_of_root(const std::string &path)
 {
@@ -77,8 +110,7 @@ std::optional<TextProblem> problem_of_root(const std::string &path)
 
 std::optional<TextProblem> problem_of_root_in_unit(const std::string &path)
 {
-    const auto rest = std::string_view(path).substr(path.substr(0, 2) == "~/" ? 2 : 0);
-    if (is_property_safe(rest) && rest.find(':') == std::string_view::npos) return std::nullopt; // systemd splits paths at a colon
+    if (fits_unit(std::string_view(path).substr(path.starts_with("~/") ? 2 : 0))) return std::nullopt;
     return TextProblem{beyond_alphabet, "rename the directory, name one above it, or show projects under an alias (projects.paths: alias)"};
 }
 
@@ -87,10 +119,9 @@ std::optional<TextProblem> problem_of_place(const std::string &path)
     // Nothing at or below these.
     constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", default_state_dir};
     // These hold what is closed, or everybody's files.
-    constexpr std::array<std::string_view, 7> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home", "/tmp", "/var/tmp"};
+    constexpr std::string_view too_much = "/usr /opt /var /var/lib /home /tmp /var/tmp";
     if (lies_in_one(path, closed)) return TextProblem{"belongs to the system", "name a directory of projects"};
-    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
-        return TextProblem{"holds more than projects", "name a directory below it"};
+    if (has_word(too_much, path)) return TextProblem{"holds more than projects", "name a directory below it"};
     return std::nullopt;
 }
 
@@ -99,13 +130,13 @@ std::optional<TextProblem> problem_of_state_dir(const std::string &path)
     // Every session sees these, read-only, or the host keeps other things there.
     constexpr std::array<std::string_view, 12> taken = {"/usr",   "/opt", "/bin",    "/sbin", "/lib",  "/lib32",
                                                         "/lib64", "/nix", "/libx32", "/etc",  "/boot", "/var/log"};
-    constexpr std::array<std::string_view, 8> too_much = {"/", "/srv", "/mnt", "/media", "/var", "/var/lib", "/var/cache", "/var/spool"};
+    constexpr std::string_view too_much = "/ /srv /mnt /media /var /var/lib /var/cache /var/spool";
     const std::string remedy = "name a directory of its own, e.g. /srv/agents";
     if (path == default_state_dir) return std::nullopt;
     if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
-    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end()) return TextProblem{"holds more than agents' homes", remedy};
+    if (has_word(too_much, path)) return TextProblem{"holds more than agents' homes", remedy};
     if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
-    if (!is_property_safe(path) || path.find(':') != std::string::npos) return TextProblem{beyond_alphabet, remedy};
+    if (!fits_unit(path)) return TextProblem{beyond_alphabet, remedy};
     if (lies_in_one(path, unshown) || lies_in_one(path, taken) || lies_in_one(path, package_data))
         return TextProblem{"lies where the system or sessions have other things", remedy};
     return std::nullopt;
@@ -160,11 +191,10 @@ std::optional<TextProblem> problem_of_protected_path(const std::string &path)
 
 std::optional<TextProblem> problem_of_view_path(const std::string &path)
 {
-    constexpr std::array<std::string_view, 7> too_much = {"/", "/etc", "/media", "/mnt", "/srv", "/var", "/var/lib"};
+    constexpr std::string_view too_much = "/ /etc /media /mnt /srv /var /var/lib";
     if (auto problem = path == "/" ? std::nullopt : problem_of_absolute(path)) return problem;
     if (path == "/etc") return TextProblem{"is all of the host's configuration", "use 'view: host', or name what is needed of it"};
-    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
-        return TextProblem{"holds files that the agent must not see", "name a directory below it"};
+    if (has_word(too_much, path)) return TextProblem{"holds files that the agent must not see", "name a directory below it"};
     if (lies_in_one(path, unshown))
         return TextProblem{"is kept from every session", "put what the agent needs below /usr, /opt or /srv, or make it a root"};
     return std::nullopt;
@@ -189,8 +219,7 @@ std::optional<TextProblem> problem_of_device(const std::string &path)
     if (!path.starts_with("/dev/")) return TextProblem{"does not lie below /dev", "name a device, e.g. /dev/kvm or /dev/dri, or 'nvidia'"};
     const std::string below = path.substr(5);
     if (has_odd_component(below)) return odd_component();
-    if (!is_property_safe(path) || path.find(':') != std::string::npos)
-        return TextProblem{beyond_alphabet, "name the device by another of its names"};
+    if (!fits_unit(path)) return TextProblem{beyond_alphabet, "name the device by another of its names"};
     if (has_word(own, below.substr(0, below.find('/')))) return TextProblem{"is each session's own", "take it out of the list"};
     const auto beginnings = split(closed, ' ');
     const bool is_closed = std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view one) { return below.starts_with(one); });
@@ -210,11 +239,6 @@ std::optional<TextProblem> problem_of_binary(const std::string &path)
     return std::nullopt;
 }
 
-std::optional<TextProblem> problem_of_srun(const std::string &path)
-{
-    return problem_of_absolute(path);
-}
-
 std::optional<TextProblem> problem_of_job_word(const std::string &text)
 {
     constexpr std::size_t limit = 255;
@@ -232,39 +256,6 @@ bool is_masked_by(const std::string &pattern, const std::string &path)
 }
 
 // --- The rules for names of system calls in a policy, and what its lists come to.
-
-namespace {
-
-// Why a policy cannot let a call through. Words.
-struct RefusedCalls {
-    std::string_view names;
-    const char *why;
-    const char *remedy;
-};
-constexpr const char *take_it_out = "remove it";
-constexpr RefusedCalls never_allowed[] = {
-#include "common/never_allowed.inc"
-};
-
-template <typename Calls>
-bool has_call(const Calls &calls, const std::string &name)
-{
-    return std::any_of(std::begin(calls), std::end(calls), [&](const auto &call) { return name == call.name; });
-}
-
-std::vector<std::string_view> names_to_deny()
-{
-    std::set<std::string_view> groups;
-    std::vector<std::string_view> names;
-    for (const auto &call : deniable_calls) {
-        names.emplace_back(call.name);
-        if (*call.group != '\0') groups.insert(call.group);
-    }
-    names.insert(names.end(), groups.begin(), groups.end());
-    return names;
-}
-
-} // namespace
 
 std::optional<TextProblem> problem_of_denied_call(const std::string &name)
 {
@@ -296,9 +287,8 @@ std::optional<TextProblem> problem_of_allowed_call(const std::string &name)
 
 std::optional<TextProblem> problem_of_address_family(const std::string &name)
 {
-    const auto *const found = std::find(std::begin(address_families), std::end(address_families), name);
-    if (found != std::end(address_families)) return std::nullopt;
     const std::vector<std::string_view> names(std::begin(address_families), std::end(address_families));
+    if (std::find(names.begin(), names.end(), name) != names.end()) return std::nullopt;
     return TextProblem{"is not a kind of socket that a session can have: others would go around the policy's network" +
                            did_you_mean(name, names),
                        "name some of unix, inet, inet6, netlink"};

@@ -1,4 +1,4 @@
-// Rules for the text of paths and names of system calls in a policy.
+// Rules for the text of paths and names of system calls in a policy, and the directories of homes that sessions see.
 #pragma once
 
 #include "common/base/text.hpp"
@@ -66,11 +66,43 @@ std::optional<TextProblem> problem_of_device(const std::string &path);
 // The agent's program.
 std::optional<TextProblem> problem_of_binary(const std::string &path);
 
-// The program that asks Slurm for a job.
-std::optional<TextProblem> problem_of_srun(const std::string &path);
+// Any absolute path.
+std::optional<TextProblem> problem_of_absolute(const std::string &path);
 
 // What a job asks Slurm for: the name of a partition, account or quality of service, or an expression of features.
 std::optional<TextProblem> problem_of_job_word(const std::string &text);
+
+// --- Which directories of a user's home sessions show to the tools inside: the default lists, where they appear inside, and what is never
+// shown (toolchains.cpp).
+
+// Relative to the user's home: programs and their configuration, read-only inside.
+const std::vector<std::string> &default_readable();
+
+// Relative to the user's home: downloads that tools keep, and environments. A session's changes there end with it.
+const std::vector<std::string> &default_caches();
+
+// Where a tool inside looks for `path` of the user's home, relative to the agent's home (rows B2 to B5 of the environment). Empty if
+// sessions see it only at its own path, because the agent has its own directory of that name.
+std::string place_in_agent_home(const std::string &path);
+
+// Whether sessions also see it below the user's home: programs and environments use that path for themselves.
+bool is_at_own_path(const std::string &path, bool is_cache);
+
+// Names directly in it that hold credentials; a session does not see them. With such names it is an environment, whichever list has it.
+std::vector<std::string> masked_in(const std::string &path);
+
+// Relative to the user's home: what has credentials, or runs code for users of the directory around it. Files and directories.
+const std::vector<std::string> &never_shown();
+
+// Whether a path relative to a home is, contains or is inside one of never_shown(). The same for toolchains and roots.
+std::optional<TextProblem> problem_of_secrets(std::string_view below_home);
+
+// Whether an absolute path, in any home, has a name of never_shown() or is inside one with that name.
+std::optional<TextProblem> problem_of_secrets_anywhere(std::string_view path);
+
+// An entry of a list: "~/" and a path that is not, does not contain and is not inside one of never_shown(). Masked names in it do not
+// count.
+std::optional<TextProblem> problem_of_home_directory(const std::string &path);
 
 // --- Which system calls a policy may refuse besides those that every session is refused, and which of these it may let through.
 

@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/host/account.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
@@ -17,26 +16,19 @@ void read_agent(const PolicyValue &section, Policy &policy)
 {
     auto &agent = policy.agent;
     agent.where = agent.user_where = agent.state_dir_where = section.where;
-    const auto read_binary = [&](const PolicyValue &value) {
-        const auto path = read_path(value, [&](const std::string &text) {
-            agent.binary_where = value.where;
-            return problem_of_binary(text);
-        });
-        agent.binary = path.value_or(agent.binary);
-    };
-    const auto read_state_dir = [&](const PolicyValue &value) {
-        agent.state_dir = read_path(value, problem_of_state_dir).value_or(agent.state_dir);
+    const auto path_into = [](std::string &path, const PathRule &rule) -> Reader {
+        return [&path, rule](const PolicyValue &value) { path = read_path(value, rule).value_or(path); };
     };
     const auto read_accounts = [&](const PolicyValue &value) {
         if (const auto choice = read_choice(value)) agent.accounts = *choice == 0 ? Accounts::shared : Accounts::per_user;
     };
-    read_section(section, {{"binary", read_binary},
+    read_section(section, {{"binary", with_place(agent.binary_where, path_into(agent.binary, problem_of_binary))},
                            {"user", with_place(agent.user_where, into(agent.user, read_name))},
                            {"group", into(agent.group, read_name)},
                            {"accounts", read_accounts},
                            {"create_user", into(agent.create_user, read_bool)},
                            {"binary_name", into(agent.binary_name, read_name)},
-                           {"state_dir", with_place(agent.state_dir_where, read_state_dir)}});
+                           {"state_dir", with_place(agent.state_dir_where, path_into(agent.state_dir, problem_of_state_dir))}});
 }
 
 void read_wrapper(const PolicyValue &section, Policy &policy)
@@ -108,11 +100,11 @@ void read_classes(const PolicyValue &section, Policy &policy)
             value.at_its_name().refuse(path, *problem);
             continue;
         }
-        const bool is_class = read_choice(value).has_value();
+        const auto file_class = read_choice_of<FileClass>(value);
         if (policy.config_classes.rules().contains(path))
             value.at_its_name().report("given twice, with and without a slash at its end", "keep one of them");
-        else if (is_class)
-            policy.config_classes.set(path, *parse_file_class(value.node.text));
+        else if (file_class)
+            policy.config_classes.set(path, *file_class);
     }
 }
 

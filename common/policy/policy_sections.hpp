@@ -1,14 +1,67 @@
-// Reads a policy: typed, strict readers of single values, and one function for each key with a value of its own.
+// The keys of a policy as data, the strict readers of their values, and the levels that say them.
 #pragma once
 
 #include "common/policy/policy.hpp"
-#include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
 #include <functional>
+#include <span>
 
 namespace pi_agent {
+
+// --- The keys of a policy: the one table behind the parser, the JSON Schema and docs/reference/policy.md (policy_keys.toml).
+
+// The policy language that this pi-agent reads: the value of the key `version`.
+constexpr int policy_version = 1;
+
+// The form of a value. Its reader checks what goes beyond the form: absolute paths, bounds, keys that exclude each other.
+enum class ValueForm {
+    version,  // policy_version
+    section,  // a mapping of the keys below it in the table
+    names,    // a mapping whose keys are free; the entry `PATH.*` is each of its values
+    document, // a mapping of whatever JSON can say
+    boolean,
+    text,           // without NUL
+    line,           // text without control characters, not empty
+    name,           // of an account, a group or a program (is_plain_name)
+    choice,         // one of `choices`
+    list,           // of lines
+    roots,          // a list of lines, or of mappings of the keys below its entry `PATH.*` in the table
+    choice_or_list, // one of `choices`, or a list of lines
+    network,        // the same, or a mapping of the keys below it in the table
+    amount,         // digits and one of `choices`, the units
+    count,          // a whole number
+};
+
+// One key. Lists of words are separated by spaces; `standard` and `example` are YAML.
+struct PolicyKey {
+    std::string_view path; // "agent.binary"; '*' stands for a free name: "users.*.roots"
+    ValueForm form;
+    std::string_view standard = {}; // the default, or empty: it holds for limits; for other keys a field of Policy does
+    std::string_view example = {};
+    std::string_view meaning = {}; // sentences, for people
+    std::string_view choices = {};
+    std::string_view page = {};    // below docs/, with more about it
+    bool required = false;         // in its mapping
+    std::size_t fewest_items = 0;  // of a list
+    std::string_view repeats = {}; // the key of the whole policy that it is at the level of a user or root: "limits.memory"
+};
+
+// Every key, each after its parent, in the order of the reference page; then those that repeat one of the whole policy at another level.
+std::span<const PolicyKey> policy_keys() noexcept;
+
+// Those directly below `path`, in order; "" is the top.
+std::vector<const PolicyKey *> policy_keys_below(std::string_view path);
+
+// The entry of the key `name` below `path`, or of a free name there; nullptr if there is neither.
+const PolicyKey *find_policy_key(std::string_view path, std::string_view name);
+
+// The last part of the path: "binary" of "agent.binary".
+std::string_view last_part(const PolicyKey &key) noexcept;
+
+// "users.NAME.roots", "users.NAME.roots[N].mask": for people.
+std::string display_path(const PolicyKey &key);
 
 // --- Typed, strict readers of single policy values: each reports what it refuses, and then returns nothing.
 
@@ -124,20 +177,18 @@ Policy read_policy(const YamlNode &root, Problems &problems);
 // The value of a `version` key; reports anything but policy_version.
 void read_version(const YamlNode &root, bool required, Problems &problems);
 
-// --- Reads the policy's `network`.
+// --- Readers of keys that have a form of their own.
 
 // `network: full`, `loopback`, `none`, a list of ranges, or a mapping with hosts.
 std::optional<NetworkPolicy> read_network(const PolicyValue &value);
+std::optional<Protection> read_protection(const PolicyValue &value);
 
 // The gate has to look at each for every connection.
 constexpr std::size_t most_host_rules = 1000;
 
-// --- Reads the section `providers` of a level.
-
 std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &section);
 
-// --- Reads the section `toolchains` of a level, and `readable` of a user.
-
+// Of the section `toolchains` of a level, and `readable` of a user.
 std::optional<HomeDirectories> read_readable_toolchains(const PolicyValue &value);
 std::optional<HomeDirectories> read_caches(const PolicyValue &value);
 std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value);
@@ -148,8 +199,6 @@ ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems);
 
 // --- Reads what a level says: one row for each key, whichever level says it.
 
-std::optional<Protection> read_protection(const PolicyValue &value);
-
 template <auto problem_of>
 std::optional<PolicyWord> read_word_by(const PolicyValue &value)
 {
@@ -158,7 +207,7 @@ std::optional<PolicyWord> read_word_by(const PolicyValue &value)
 }
 
 // Calls `visit` with each value's own key, its reader, and that value of all these rules. Not for documents, which are merged, not
-// replaced. common/policy/policy_keys.cpp says which level has which key.
+// replaced. common/policy/policy.cpp says which level has which key.
 template <typename Visit, typename... Some>
 void each_level_key(const Visit &visit, Some &...rules)
 {
@@ -185,12 +234,42 @@ void each_level_key(const Visit &visit, Some &...rules)
     visit("devices", read_paths_by<problem_of_device>, rules.devices...);
     visit("scratch", read_choice_of<ScratchKind>, rules.scratch...);
     visit("placement.engine", read_choice_of<PlacementEngine>, rules.placement.engine...);
-    visit("placement.srun", read_word_by<problem_of_srun>, rules.placement.srun...);
+    visit("placement.srun", read_word_by<problem_of_absolute>, rules.placement.srun...);
     visit("placement.partition", read_word_by<problem_of_job_word>, rules.placement.partition...);
     visit("placement.account", read_word_by<problem_of_job_word>, rules.placement.account...);
     visit("placement.qos", read_word_by<problem_of_job_word>, rules.placement.qos...);
     visit("placement.constraint", read_word_by<problem_of_job_word>, rules.placement.constraint...);
 }
+
+// --- How the levels of a policy become one: what an inner level says replaces what the level around it says.
+
+// Nothing, where `rules` is empty.
+const Rules &rules_of(const RulesPtr &rules) noexcept;
+
+// The key with which these rules say the value of `key`: "users.alice.network"; the key itself where they do not.
+std::string place_of_key(const Rules &rules, const char *key);
+
+// "settings" of "settings.json": the key that says this document.
+std::string key_of_document(const std::string &file);
+
+// --- From the outside in: each value of `inner` replaces the one of `outer`. Only documents are merged, as at a start: an object of both
+// has the keys of both, and everything else is the inner one's.
+void lay_over(Rules &outer, const Rules &inner);
+
+// The policy with these rules laid over its own. Reports home directories that are then listed twice for one place.
+void lay_over(Policy &policy, const Rules &inner, Problems &problems);
+
+// --- Side by side: the rules of several groups of one user.
+
+// Adds `other` to `rules`. Lists have the items of both. What both set differently has no right answer: returns its keys.
+std::vector<std::string> join(Rules &rules, const Rules &other);
+
+// Whether both say the same, wherever they say it. The order of a list counts, as it does for `path`.
+bool say_the_same(const RulesPtr &one, const RulesPtr &other);
+
+// Whether `own`, laid over both, says one of these keys itself. Of a document: all in it that differs, so that the order of the two, which
+// are what they were before they were joined, changes nothing.
+bool settles(const Rules &own, const std::string &key, const Documents &one, const Documents &other);
 
 // --- Rules that hold between the values of a policy.
 
@@ -200,7 +279,7 @@ struct UserFiles {
     std::function<bool(const std::string &)> has_unread; // whether an unread file exists for this user; unset if all were read
 };
 
-// Reports networks that the method cannot make, and keys that a network would give away.
+// Reports networks and devices that the method cannot make, and keys that a network would give away.
 void check_network_rules(const Policy &policy, Problems &problems);
 
 // A provider whose key a network without a gate would give away. `rules` have the place of the key that says the providers.

@@ -1,15 +1,10 @@
 // The providers of models, and the policy's network and providers: reads and checks them.
-#include "common/policy/provider_table.hpp"
-
-#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace pi_agent {
-
-// --- The providers of models whose keys a gate can hold: the table of common/policy/providers.toml.
 
 namespace {
 
@@ -30,7 +25,132 @@ bool is_like(std::string_view host, std::string_view pattern) noexcept
            label.find_first_not_of(label_bytes) == std::string_view::npos;
 }
 
+// The items of a list that can be understood, with their places where they have one.
+template <typename Item>
+std::vector<Item> read_parsed(const PolicyValue &list, std::variant<Item, TextProblem> (*parse)(const std::string &))
+{
+    std::vector<Item> parsed;
+    for (const auto &item : read_items(list).value_or(std::vector<PolicyValue>())) {
+        const auto text = read_line(item);
+        if (!text) continue;
+        auto one = parse(*text);
+        if (const auto *problem = std::get_if<TextProblem>(&one)) {
+            item.refuse(*text, *problem);
+            continue;
+        }
+        parsed.push_back(std::get<Item>(std::move(one)));
+        if constexpr (requires { parsed.back().where; }) parsed.back().where = item.where;
+    }
+    return parsed;
+}
+
+std::vector<HostRule> read_host_rules(const PolicyValue &list)
+{
+    if (const auto size = list.node.items.size(); size > most_host_rules)
+        list.report(fmt::format("has {} rules, and a session has {} at most", size, most_host_rules),
+                    "name all hosts below a name at once, as in \"*.example.org\"");
+    return read_parsed(list, parse_host_rule);
+}
+
+// `network: {hosts: […], may_grant: […]}`
+std::optional<NetworkPolicy> read_hosts(const PolicyValue &section)
+{
+    NetworkPolicy network{NetworkMode::hosts, {}, section.where};
+    read_section(section, {{"hosts", [&](const PolicyValue &value) { network.hosts = read_host_rules(value); }},
+                           {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }}});
+    if (section.node.entries.empty())
+        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.example.org\"]}");
+    return network;
+}
+
+std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
+{
+    const std::string &text = value.node.text;
+    if (value.is(YamlNode::Kind::scalar) && std::holds_alternative<IpRange>(parse_ip_range(text))) {
+        value.refuse(text, TextProblem{"is a range of addresses without a list around it", "write [\"" + text + "\"]"});
+        return std::nullopt;
+    }
+    const auto mode = read_choice_of<NetworkMode>(value);
+    if (!mode) return std::nullopt;
+    return NetworkPolicy{*mode, *mode == NetworkMode::loopback ? loopback_ranges() : std::vector<IpRange>(), value.where};
+}
+
+// What one level says, and the method cannot honour: nothing is ever dropped in silence.
+void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
+{
+    if (problems.has("sandbox.method")) return;
+    const auto refuse = [&](const Position &where, const char *key, const char *problem, const char *remedy) {
+        problems.add(where, place_of_key(rules, key),
+                     fmt::format("sandbox.method {} ({}) {}", to_string(sandbox.method), to_string(sandbox.where), problem), remedy);
+    };
+    const bool is_bwrap = sandbox.method == SandboxMethod::bwrap;
+    const bool gated = has_gate(sandbox.method);
+    const auto mode = rules.network ? rules.network->mode : NetworkMode::full;
+    if (is_bwrap && (mode == NetworkMode::loopback || mode == NetworkMode::listed))
+        refuse(rules.network->where, "network",
+               "cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
+               "use 'full' or 'none', or the method systemd");
+    if (!gated && mode == NetworkMode::hosts)
+        refuse(rules.network->where, "network", "has no gate that could hold a session to hosts",
+               is_bwrap ? "use 'full' or 'none', or the method systemd" : "use 'full', or the method systemd");
+    if (!gated && rules.providers && !rules.providers->empty())
+        refuse(rules.providers->front().where, "providers", "has no gate that could keep their keys outside of sessions",
+               "put the keys into env_files, where sessions can read them, or use the method systemd");
+    if (sandbox.method != SandboxMethod::systemd && rules.devices && !rules.devices->empty())
+        refuse(rules.devices->front().where, "devices", "cannot choose the devices of a session",
+               "remove the key, or use the method systemd");
+}
+
+void report_unknown_provider(const PolicyValue &section)
+{
+    std::vector<std::string_view> names;
+    for (const auto &one : providers_with_gate())
+        names.push_back(one.name);
+    section.at_its_name().report("the gate does not know the provider " + quote(section.yaml->key) + did_you_mean(section.yaml->key, names),
+                                 fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
+                                             "env_files, where sessions can read it",
+                                             fmt::join(names, ", ")));
+}
+
+// The host that its key goes to: what the policy says, or what the table has. Empty where that is reported.
+std::string find_host(const Provider &known, const std::optional<std::string> &said, const PolicyValue &at)
+{
+    auto found = host_of_provider(known, said.value_or(""));
+    if (found.problem && said)
+        at.report(quote(*said) + " is not a host of this provider, which " + *found.problem, "correct it, or remove the key");
+    else if (found.problem)
+        at.at_its_name().report(*found.problem, "say it as {key_file: ..., host: ...}");
+    return std::move(found.host);
+}
+
+std::optional<ProviderRule> read_provider(const PolicyValue &section)
+{
+    const std::string &name = section.yaml->key;
+    const Provider *known = find_provider(name);
+    ProviderRule provider{name, {}, {}, section.yaml->where};
+    bool has_key_file = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
+    bool has_host = has_key_file;
+    const auto read_key_file = [&](const PolicyValue &value) {
+        has_key_file = true;
+        if (auto path = read_path(value, problem_of_managed_file)) provider.key_file = {std::move(*path), value.where};
+    };
+    const auto read_host = [&](const PolicyValue &value) {
+        has_host = true;
+        if (const auto said = read_line(value); said && known != nullptr) provider.host = find_host(*known, said, value);
+    };
+    read_section(section, {{"key_file", read_key_file}, {"host", read_host}});
+    if (!has_key_file)
+        section.at_its_name().report(
+            "has no key_file",
+            fmt::format("name the file with its key, which only root can read: {{key_file: /etc/pi-agent/{}.key}}", name));
+    if (known == nullptr) report_unknown_provider(section);
+    if (known != nullptr && !has_host) provider.host = find_host(*known, std::nullopt, section);
+    return provider.host.empty() || provider.key_file.path.empty() ? std::nullopt : std::optional(provider);
+}
+
 } // namespace
+
+// --- The providers of models whose keys a gate can hold: the table of common/policy/providers.toml.
 
 const std::vector<Provider> &providers_with_gate()
 {
@@ -83,62 +203,6 @@ KeyForm form_of_key(const Provider &provider, std::string_view key)
 
 // --- Reads and checks `network:` and `providers:`.
 
-namespace {
-
-// The items of a list that can be understood, with their places where they have one.
-template <typename Item>
-std::vector<Item> read_parsed(const PolicyValue &list, std::variant<Item, TextProblem> (*parse)(const std::string &))
-{
-    std::vector<Item> parsed;
-    const auto items = read_items(list);
-    for (const auto &item : items.value_or(std::vector<PolicyValue>())) {
-        const auto text = read_line(item);
-        if (!text) continue;
-        auto one = parse(*text);
-        if (const auto *problem = std::get_if<TextProblem>(&one)) {
-            item.refuse(*text, *problem);
-            continue;
-        }
-        parsed.push_back(std::get<Item>(std::move(one)));
-        if constexpr (requires { parsed.back().where; }) parsed.back().where = item.where;
-    }
-    return parsed;
-}
-
-std::vector<HostRule> read_host_rules(const PolicyValue &list)
-{
-    if (const auto size = list.node.items.size(); size > most_host_rules)
-        list.report(fmt::format("has {} rules, and a session has {} at most", size, most_host_rules),
-                    "name all hosts below a name at once, as in \"*.example.org\"");
-    return read_parsed(list, parse_host_rule);
-}
-
-// `network: {hosts: […], may_grant: […]}`
-std::optional<NetworkPolicy> read_hosts(const PolicyValue &section)
-{
-    NetworkPolicy network{NetworkMode::hosts, {}, section.where};
-    read_section(section, {{"hosts", [&](const PolicyValue &value) { network.hosts = read_host_rules(value); }},
-                           {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }}});
-    if (section.node.entries.empty())
-        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.example.org\"]}");
-    return network;
-}
-
-std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
-{
-    const std::string &text = value.node.text;
-    if (value.is(YamlNode::Kind::scalar) && std::holds_alternative<IpRange>(parse_ip_range(text))) {
-        value.refuse(text, TextProblem{"is a range of addresses without a list around it", "write [\"" + text + "\"]"});
-        return std::nullopt;
-    }
-    const auto choice = read_choice(value);
-    if (!choice) return std::nullopt;
-    const auto mode = static_cast<NetworkMode>(*choice); // the table has them in this order
-    return NetworkPolicy{mode, mode == NetworkMode::loopback ? loopback_ranges() : std::vector<IpRange>(), value.where};
-}
-
-} // namespace
-
 std::optional<NetworkPolicy> read_network(const PolicyValue &value)
 {
     if (value.is(YamlNode::Kind::mapping)) return read_hosts(value);
@@ -149,75 +213,6 @@ std::optional<NetworkPolicy> read_network(const PolicyValue &value)
 }
 
 // Checks what sessions reach: networks that the method cannot make, and keys that a network would give away.
-
-namespace {
-
-// What one level says, and the method cannot honour: nothing is ever dropped in silence.
-void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
-{
-    if (problems.has("sandbox.method")) return;
-    const std::string method = std::string("sandbox.method ") + to_string(sandbox.method) + " (" + to_string(sandbox.where) + ")";
-    const auto mode = rules.network ? rules.network->mode : NetworkMode::full;
-    if (sandbox.method == SandboxMethod::bwrap && (mode == NetworkMode::loopback || mode == NetworkMode::listed))
-        problems.add(rules.network->where, place_of_key(rules, "network"),
-                     method + " cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
-                     "use 'full' or 'none', or the method systemd");
-    if (has_gate(sandbox.method)) return;
-    if (mode == NetworkMode::hosts)
-        problems.add(rules.network->where, place_of_key(rules, "network"), method + " has no gate that could hold a session to hosts",
-                     sandbox.method == SandboxMethod::bwrap ? "use 'full' or 'none', or the method systemd"
-                                                            : "use 'full', or the method systemd");
-    if (rules.providers && !rules.providers->empty())
-        problems.add(rules.providers->front().where, place_of_key(rules, "providers"),
-                     method + " has no gate that could keep their keys outside of sessions",
-                     "put the keys into env_files, where sessions can read them, or use the method systemd");
-}
-
-// The networks and keys of the levels of one entry. Groups of a user with an entry of their own lie between, and who is in a group is not
-// known here: what they may say is left to the start (common/decide/effective.hpp).
-class KeyRules {
-public:
-    KeyRules(const Policy &policy, Problems &problems) : policy_(policy), problems_(problems)
-    {
-        for (const auto &entry : policy.users) {
-            groups_with_network_ += entry.is_group && rules_of(entry.rules).network ? 1 : 0;
-            groups_with_providers_ += entry.is_group && rules_of(entry.rules).providers ? 1 : 0;
-        }
-    }
-
-    void check_whole() { check(policy_.rules.network, policy_.rules); }
-
-    void check_entry(const UserEntry &entry)
-    {
-        const Rules &own = rules_of(entry.rules);
-        const bool providers_known = own.providers || groups_with_providers_ == 0;
-        const Rules &saying = own.providers ? own : policy_.rules;
-        if (!providers_known || !saying.providers || saying.providers->empty()) return;
-        for (const auto &root : entry.roots) {
-            const auto &at_root = rules_of(root.rules).network;
-            if (!at_root && !own.network && groups_with_network_ > 0) continue;
-            check(at_root ? at_root : own.network ? own.network : policy_.rules.network, saying);
-        }
-    }
-
-private:
-    // `saying` says the providers.
-    void check(const std::optional<NetworkPolicy> &network, const Rules &saying)
-    {
-        const auto problem =
-            problem_of_providers(network.value_or(NetworkPolicy()), saying.providers.value_or(std::vector<ProviderRule>()), saying);
-        if (problem && told_.insert(to_string(*problem)).second)
-            problems_.add(problem->where, problem->key, problem->problem, problem->remedy);
-    }
-
-    const Policy &policy_;
-    Problems &problems_;
-    int groups_with_network_ = 0;
-    int groups_with_providers_ = 0;
-    std::set<std::string> told_;
-};
-
-} // namespace
 
 bool has_gate(SandboxMethod method) noexcept
 {
@@ -235,73 +230,40 @@ std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, con
                       "name the hosts that sessions reach, as in 'network: {hosts: [github.com]}', or put the key into env_files"};
 }
 
+// Groups of a user with an entry of their own lie between its levels, and who is in a group is not known here: what groups may say is left
+// to the start (common/decide/decision.hpp).
 void check_network_rules(const Policy &policy, Problems &problems)
 {
     refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
     const bool are_read = !problems.has("network") && !problems.has("providers"); // else their consequences are not another mistake
-    KeyRules keys(policy, problems);
-    if (policy.users.empty() && are_read) keys.check_whole();
+    bool groups_say_network = false;
+    bool groups_say_providers = false;
     for (const auto &entry : policy.users) {
-        if (entry.rules) refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
+        groups_say_network = groups_say_network || (entry.is_group && rules_of(entry.rules).network);
+        groups_say_providers = groups_say_providers || (entry.is_group && rules_of(entry.rules).providers);
+    }
+    std::set<std::string> told;
+    const auto check_keys = [&](const std::optional<NetworkPolicy> &network, const Rules &saying) {
+        const auto problem =
+            saying.providers ? problem_of_providers(network.value_or(NetworkPolicy()), *saying.providers, saying) : std::nullopt;
+        if (problem && told.insert(to_string(*problem)).second) problems.add_all({*problem});
+    };
+    if (policy.users.empty() && are_read) check_keys(policy.rules.network, policy.rules);
+    for (const auto &entry : policy.users) {
+        const Rules &own = rules_of(entry.rules);
+        refuse_what_method_cannot(policy.sandbox, own, problems);
         for (const auto &root : entry.roots)
-            if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
-        if (are_read) keys.check_entry(entry);
+            refuse_what_method_cannot(policy.sandbox, rules_of(root.rules), problems);
+        if (!are_read || (!own.providers && groups_say_providers)) continue;
+        for (const auto &root : entry.roots) {
+            const auto &at_root = rules_of(root.rules).network;
+            if (at_root || own.network || !groups_say_network)
+                check_keys(at_root ? at_root : own.network ? own.network : policy.rules.network, own.providers ? own : policy.rules);
+        }
     }
 }
 
 // Reads rules by name: `network: {hosts: […]}` and `providers:`.
-
-namespace {
-
-void report_unknown_provider(const PolicyValue &section)
-{
-    std::vector<std::string_view> names;
-    for (const auto &one : providers_with_gate())
-        names.push_back(one.name);
-    section.at_its_name().report("the gate does not know the provider " + quote(section.yaml->key) + did_you_mean(section.yaml->key, names),
-                                 fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
-                                             "env_files, where sessions can read it",
-                                             fmt::join(names, ", ")));
-}
-
-// The host that its key goes to: what the policy says, or what the table has.
-std::optional<std::string> find_host(const Provider &known, const std::optional<std::string> &said, const PolicyValue &at)
-{
-    auto found = host_of_provider(known, said.value_or(""));
-    if (!found.problem) return std::move(found.host);
-    if (said)
-        at.report(quote(*said) + " is not a host of this provider, which " + *found.problem, "correct it, or remove the key");
-    else
-        at.at_its_name().report(*found.problem, "say it as {key_file: ..., host: ...}");
-    return std::nullopt;
-}
-
-std::optional<ProviderRule> read_provider(const PolicyValue &section)
-{
-    const std::string &name = section.yaml->key;
-    const Provider *known = find_provider(name);
-    ProviderRule provider{name, {}, {}, section.yaml->where};
-    bool has_key_file = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
-    bool has_host = has_key_file;
-    const auto read_key_file = [&](const PolicyValue &value) {
-        has_key_file = true;
-        if (auto path = read_path(value, problem_of_managed_file)) provider.key_file = {std::move(*path), value.where};
-    };
-    const auto read_host = [&](const PolicyValue &value) {
-        has_host = true;
-        if (const auto said = read_line(value); said && known != nullptr) provider.host = find_host(*known, said, value).value_or("");
-    };
-    read_section(section, {{"key_file", read_key_file}, {"host", read_host}});
-    if (!has_key_file)
-        section.at_its_name().report(
-            "has no key_file",
-            fmt::format("name the file with its key, which only root can read: {{key_file: /etc/pi-agent/{}.key}}", name));
-    if (known == nullptr) report_unknown_provider(section);
-    if (known != nullptr && !has_host) provider.host = find_host(*known, std::nullopt, section).value_or("");
-    return provider.host.empty() || provider.key_file.path.empty() ? std::nullopt : std::optional(provider);
-}
-
-} // namespace
 
 std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &section)
 {

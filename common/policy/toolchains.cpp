@@ -1,6 +1,4 @@
 // Reads `toolchains:` and `readable:`, with the table of toolchains and caches, and the list of credentials.
-#include "common/policy/toolchains.hpp"
-
 #include "common/policy/policy_sections.hpp"
 
 namespace pi_agent {
@@ -63,6 +61,109 @@ const std::string *find_secret(std::string_view below_home, const std::vector<st
         return is_within(never, below_home) && std::find(masked.begin(), masked.end(), never.substr(below_home.size() + 1)) == masked.end();
     });
     return found == never_shown().end() ? nullptr : &*found;
+}
+
+using Defaults = const std::vector<std::string> &(*)();
+
+constexpr std::size_t list_limit = 64; // each costs mounts at every start
+
+void add_defaults(HomeDirectories &directories, Defaults defaults)
+{
+    for (const auto &path : defaults())
+        directories.paths.push_back({path, {}});
+}
+
+// A list of directories, or a word instead of it. Without `defaults` there are no words, and the directories hold a user's own data.
+HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
+{
+    HomeDirectories directories;
+    if (defaults != nullptr && value.is(YamlNode::Kind::scalar)) {
+        directories.best_effort = read_choice(value).has_value() && value.node.text == "best_effort";
+        add_defaults(directories, defaults);
+        return directories;
+    }
+    const auto items = read_items(value).value_or(std::vector<PolicyValue>());
+    if (items.size() > list_limit) {
+        value.report("more than " + std::to_string(list_limit) + " directories",
+                     defaults != nullptr ? "name those that are used" : "name one that holds them");
+        return directories;
+    }
+    for (const auto &item : items) {
+        const auto text = read_line(item);
+        if (!text) continue;
+        const std::string path = without_trailing_slashes(*text);
+        if (defaults != nullptr && *text == "default") {
+            add_defaults(directories, defaults); // where it stands among the paths
+        } else if (defaults != nullptr && *text == "best_effort") {
+            directories.best_effort = true;
+        } else if (auto problem = problem_of_home_directory(path)) {
+            if (defaults == nullptr && path.starts_with("~/")) problem->remedy = "name a directory that holds nothing but data";
+            item.refuse(path, *problem);
+        } else {
+            directories.paths.push_back({path.substr(2), item.where});
+        }
+    }
+    return directories;
+}
+
+bool share_place(const PolicyPath &one, const PolicyPath &other)
+{
+    const std::string inside = place_in_agent_home(one.path);
+    const std::string other_inside = place_in_agent_home(other.path);
+    return are_nested(one.path, other.path) || (!inside.empty() && !other_inside.empty() && are_nested(inside, other_inside));
+}
+
+bool is_of_policy(const PolicyPath &path)
+{
+    return path.where.line > 0; // a default has no place
+}
+
+// A path that the policy names replaces the defaults that it overlaps, because the default lists grow.
+void drop_replaced_defaults(ToolchainsPolicy &toolchains)
+{
+    std::vector<PolicyPath> named;
+    for (const auto *list : {&toolchains.readable, &toolchains.caches})
+        std::copy_if(list->paths.begin(), list->paths.end(), std::back_inserter(named), is_of_policy);
+    for (auto *list : {&toolchains.readable, &toolchains.caches})
+        std::erase_if(list->paths, [&](const PolicyPath &path) {
+            return !is_of_policy(path) &&
+                   std::any_of(named.begin(), named.end(), [&](const PolicyPath &other) { return share_place(path, other); });
+        });
+}
+
+// Two paths that the policy names must not cover or hold each other.
+void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Problems &problems)
+{
+    std::vector<PolicyPath> all = toolchains.readable.paths;
+    all.insert(all.end(), toolchains.caches.paths.begin(), toolchains.caches.paths.end());
+    for (std::size_t second = 1; second < all.size(); ++second) {
+        if (!is_of_policy(all[second])) continue;
+        const auto end = all.begin() + static_cast<std::ptrdiff_t>(second);
+        const auto first =
+            std::find_if(all.begin(), end, [&](const PolicyPath &path) { return is_of_policy(path) && share_place(path, all[second]); });
+        if (first == end) continue;
+        problems.add(all[second].where, key,
+                     quote("~/" + all[second].path) + " and " + quote("~/" + first->path) + " are both listed for the same place",
+                     "name one of them");
+    }
+}
+
+// The section or list that says it; the innermost one, if levels say different parts.
+std::string key_that_says(const Rules &rules)
+{
+    for (const char *key : {"readable", "toolchains.caches", "toolchains.readable"})
+        if (const auto place = rules.places.find(key); place != rules.places.end()) {
+            const std::string &said = place->second.key;
+            return said.ends_with("readable") && said.find("toolchains") == std::string::npos ? said : said.substr(0, said.rfind('.'));
+        }
+    return "toolchains";
+}
+
+HomeDirectories default_of(Defaults defaults)
+{
+    HomeDirectories directories;
+    add_defaults(directories, defaults);
+    return directories;
 }
 
 } // namespace
@@ -154,126 +255,6 @@ std::optional<TextProblem> problem_of_home_directory(const std::string &path)
 
 // Reads `toolchains:` and a user's `readable:`, and finds what of homes a session then shows.
 
-namespace {
-
-using Defaults = const std::vector<std::string> &(*)();
-
-constexpr std::size_t list_limit = 64; // each costs mounts at every start
-
-void add_defaults(HomeDirectories &directories, Defaults defaults)
-{
-    for (const auto &path : defaults())
-        directories.paths.push_back({path, {}});
-}
-
-// A word instead of the list, or among its paths.
-bool read_word(const std::string &word, HomeDirectories &directories, Defaults defaults)
-{
-    if (word == "default")
-        add_defaults(directories, defaults);
-    else if (word == "best_effort")
-        directories.best_effort = true;
-    else
-        return false;
-    return true;
-}
-
-// Adds the paths of a list where they stand among its words. `remedy` is for a list that is too long, `remedy_of_path` for a path below a
-// home, where problem_of_home_directory has another one.
-void read_home_paths(const PolicyValue &value, std::vector<PolicyPath> &paths, const std::function<bool(const std::string &)> &is_word,
-                     const char *remedy, const char *remedy_of_path)
-{
-    const auto items = read_items(value);
-    if (!items) return;
-    if (items->size() > list_limit) return value.report("more than " + std::to_string(list_limit) + " directories", remedy);
-    for (const auto &item : *items) {
-        const auto text = read_line(item);
-        if (!text || is_word(*text)) continue;
-        const std::string path = without_trailing_slashes(*text);
-        if (auto problem = problem_of_home_directory(path)) {
-            if (remedy_of_path != nullptr && path.starts_with("~/")) problem->remedy = remedy_of_path;
-            item.refuse(path, *problem);
-        } else {
-            paths.push_back({path.substr(2), item.where});
-        }
-    }
-}
-
-HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
-{
-    HomeDirectories directories;
-    if (value.is(YamlNode::Kind::scalar)) {
-        directories.best_effort = read_choice(value).has_value() && value.node.text == "best_effort";
-        add_defaults(directories, defaults);
-        return directories;
-    }
-    const auto is_word = [&](const std::string &text) { return read_word(text, directories, defaults); };
-    read_home_paths(value, directories.paths, is_word, "name those that are used", nullptr);
-    return directories;
-}
-
-bool share_place(const PolicyPath &one, const PolicyPath &other)
-{
-    const std::string inside = place_in_agent_home(one.path);
-    const std::string other_inside = place_in_agent_home(other.path);
-    return are_nested(one.path, other.path) || (!inside.empty() && !other_inside.empty() && are_nested(inside, other_inside));
-}
-
-bool is_of_policy(const PolicyPath &path)
-{
-    return path.where.line > 0; // a default has no place
-}
-
-// A path that the policy names replaces the defaults that it overlaps, because the default lists grow.
-void drop_replaced_defaults(ToolchainsPolicy &toolchains)
-{
-    std::vector<PolicyPath> named;
-    for (const auto *list : {&toolchains.readable, &toolchains.caches})
-        std::copy_if(list->paths.begin(), list->paths.end(), std::back_inserter(named), is_of_policy);
-    for (auto *list : {&toolchains.readable, &toolchains.caches})
-        std::erase_if(list->paths, [&](const PolicyPath &path) {
-            return !is_of_policy(path) &&
-                   std::any_of(named.begin(), named.end(), [&](const PolicyPath &other) { return share_place(path, other); });
-        });
-}
-
-// Two paths that the policy names must not cover or hold each other.
-void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Problems &problems)
-{
-    std::vector<PolicyPath> all = toolchains.readable.paths;
-    all.insert(all.end(), toolchains.caches.paths.begin(), toolchains.caches.paths.end());
-    for (std::size_t second = 1; second < all.size(); ++second) {
-        if (!is_of_policy(all[second])) continue;
-        const auto end = all.begin() + static_cast<std::ptrdiff_t>(second);
-        const auto first =
-            std::find_if(all.begin(), end, [&](const PolicyPath &path) { return is_of_policy(path) && share_place(path, all[second]); });
-        if (first == end) continue;
-        problems.add(all[second].where, key,
-                     quote("~/" + all[second].path) + " and " + quote("~/" + first->path) + " are both listed for the same place",
-                     "name one of them");
-    }
-}
-
-// The section or list that says it; the innermost one, if levels say different parts.
-std::string key_that_says(const Rules &rules)
-{
-    for (const char *key : {"readable", "toolchains.caches", "toolchains.readable"})
-        if (const auto place = rules.places.find(key); place != rules.places.end()) {
-            const std::string &said = place->second.key;
-            return said.ends_with("readable") && said.find("toolchains") == std::string::npos ? said : said.substr(0, said.rfind('.'));
-        }
-    return "toolchains";
-}
-
-HomeDirectories default_of(Defaults defaults)
-{
-    HomeDirectories directories;
-    add_defaults(directories, defaults);
-    return directories;
-}
-
-} // namespace
-
 std::optional<HomeDirectories> read_readable_toolchains(const PolicyValue &value)
 {
     return read_directories(value, default_readable);
@@ -286,10 +267,7 @@ std::optional<HomeDirectories> read_caches(const PolicyValue &value)
 
 std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value)
 {
-    std::vector<PolicyPath> paths;
-    const auto is_word = [](const std::string &) { return false; };
-    read_home_paths(value, paths, is_word, "name one that holds them", "name a directory that holds nothing but data");
-    return paths;
+    return read_directories(value, nullptr).paths;
 }
 
 ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems)

@@ -1,9 +1,12 @@
-// The table of the record: what each event is called, and which fields it has.
+// The table of the record: what each event is called, and which fields it has; and how an entry reaches the journal.
 #include "common/record/record_event.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <syslog.h>
 
 namespace pi_agent {
@@ -162,6 +165,36 @@ const char *message_id_of(const std::string &event)
     for (const auto &known : {denied_name, started_name, ended_name, passed_name, connection_name, problem_name})
         if (event == known.name) return known.message_id;
     throw Failure(ExitStatus::internal, "there is no event of that name");
+}
+
+// A newline in a value would begin another field, so such a value goes with its length.
+std::string encode_journal_entry(const std::vector<JournalField> &fields)
+{
+    std::string entry;
+    for (const auto &[name, value] : fields)
+        entry += name + (value.find('\n') == std::string::npos ? "=" + value : "\n" + Encoder().text(value).bytes()) + "\n";
+    return entry;
+}
+
+// Sends one datagram an entry (systemd.io, native journal protocol). It does not use sd_journal_sendv(3): without a journal that reports
+// success, and if the journal hangs it waits for ever. Its library would also cost every start of `pi` more than the rest of the wrapper
+// does. A journal with much to do has a full queue for a while (unix(7): of net.unix.max_dgram_qlen entries).
+bool send_to_journal(const std::vector<JournalField> &fields, int patience_milliseconds) noexcept
+{
+    constexpr std::string_view socket_path = "/run/systemd/journal/socket";
+    try {
+        const std::string entry = encode_journal_entry(fields);
+        const UniqueFd socket = UniqueFd::adopt(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        socket_path.copy(address.sun_path, sizeof address.sun_path - 1);
+        const timeval patience{patience_milliseconds / 1000, static_cast<suseconds_t>(patience_milliseconds % 1000) * 1000};
+        if (!socket || setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0) return false;
+        const auto *to = reinterpret_cast<const sockaddr *>(&address);
+        return sendto(socket.get(), entry.data(), entry.size(), MSG_NOSIGNAL, to, sizeof address) >= 0;
+    } catch (const std::exception &) { // no memory for it
+        return false;
+    }
 }
 
 } // namespace pi_agent

@@ -55,7 +55,7 @@ struct ProblemEvent { // a part of pi-agent failed
 };
 using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, PreflightEvent, ConnectionDeniedEvent, ProblemEvent>;
 
-// --- Entries of the systemd journal, in its own protocol (journal.cpp).
+// --- Entries of the systemd journal, in its own protocol.
 
 struct JournalField {
     std::string name; // A-Z, 0-9 and '_'

@@ -37,7 +37,7 @@ Encoder begin(RecordKind kind)
 std::string entry_record(const std::string &path, const ManifestEntry &entry)
 {
     Encoder encoder = begin(RecordKind::entry);
-    FieldWriter{encoder}(path, kind_of(entry), entry.host, entry.inside, entry.recorded);
+    encoder(path, kind_of(entry), entry.host, entry.inside, entry.recorded);
     return encoder.bytes();
 }
 
@@ -124,7 +124,7 @@ bool Manifest::take(std::string_view record)
         const auto path_kind = static_cast<PathKind>(decoder.number());
         entry.is_link = path_kind == PathKind::link;
         entry.is_directory = path_kind != PathKind::file && !entry.is_link;
-        if (is_whole) FieldReader{decoder}(entry.host, entry.inside, entry.recorded);
+        if (is_whole) decoder(entry.host, entry.inside, entry.recorded);
         decoder.end();
         if (!insert(name, entry) && is_whole) stale_bytes_ += record.size();
     } else if (kind == RecordKind::forgotten) {

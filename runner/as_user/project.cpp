@@ -4,7 +4,6 @@
 #include "common/as_user/user_paths.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/toolchains.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/wire/launch_record.hpp"
 

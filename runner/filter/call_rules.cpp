@@ -4,7 +4,6 @@
 #include "runner/filter/call_names.hpp"
 
 #include <array>
-#include <cerrno>
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <sched.h>

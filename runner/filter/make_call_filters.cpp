@@ -8,12 +8,10 @@
 #include <seccomp.h>
 #include <sys/mman.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <stdexcept>
 
 namespace {
 

@@ -1,7 +1,6 @@
 // Installing what runner/filter/make_call_filters.cpp wrote down.
 #include "runner/filter/seccomp_filter.hpp"
 
-#include "common/base/error.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 

@@ -2,12 +2,9 @@
 // build made them (runner/filter/make_call_filters.cpp), from the rules in runner/filter/call_names.hpp and runner/filter/call_rules.hpp.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 
 #include <linux/filter.h>
-
-#include <optional>
-#include <vector>
 
 namespace pi_agent {
 

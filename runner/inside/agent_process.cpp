@@ -167,7 +167,7 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     Decoder decoder(packet->bytes);
     if (decoder.number() != launch_type) throw ProtocolError("no launch record came");
     ReceivedLaunch launch;
-    FieldReader{decoder}(launch.record);
+    decoder(launch.record);
     launch.record.umask &= 0777U;
     decoder.end();
     const bool has_terminal = has_any(launch.record.on_terminal);

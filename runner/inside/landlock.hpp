@@ -1,7 +1,7 @@
 // Landlock for the session (landlock(7)): no signals to and no abstract sockets of processes outside, and no files but those of the view.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 
 #include <array>
 

@@ -2,7 +2,7 @@
 #include "runner/inside/why.hpp"
 
 #include "common/base/files.hpp"
-#include "common/decide/host_access.hpp"
+#include "common/decide/explained.hpp"
 #include "runner/inside/canary.hpp"
 
 #include <filesystem>

@@ -2,7 +2,6 @@
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/user_files.hpp"
 

@@ -1,7 +1,6 @@
 // The gate of a session as data: its unit, its order, what its session is told of it, and how pi reaches the providers behind it.
 #pragma once
 
-#include "common/policy/provider_table.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/wire/gate_messages.hpp"

@@ -16,16 +16,15 @@ constexpr char failure_tag = 'F';
 void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds = {});
 // A message with its descriptors (decode_packet).
 template <typename Message>
-requires std::is_class_v<Message> && requires(FieldWriter &to, const Message &one)
+requires std::is_class_v<Message> && requires(Encoder &to, const Message &one)
 {
     Message::fields(to, one);
 }
 void send_answer(FdRef channel, const Message &message)
 {
     Encoder encoder;
-    FieldWriter writer(encoder);
-    writer(message);
-    send_answer(channel, encoder.bytes(), writer.descriptors());
+    encoder(message);
+    send_answer(channel, encoder.bytes(), encoder.descriptors());
 }
 // Sends an answer of up to record_limit bytes, in as many messages as it needs.
 void send_long_answer(FdRef channel, std::string_view bytes);

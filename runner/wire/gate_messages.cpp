@@ -79,7 +79,7 @@ void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline)
         Encoder encoder{};
     } order_bytes;
     order_bytes.encoder.reserve(size_of(order));
-    FieldWriter{order_bytes.encoder}(GateOrder::type, order);
+    order_bytes.encoder(GateOrder::type, order);
     send_record(channel, order_bytes.encoder.bytes(), {}, deadline);
 }
 

@@ -44,7 +44,7 @@ struct GateProvider {
     std::string prefix; // "Bearer ", or nothing
     std::string key;    // printable bytes; forget_keys() after use
     // What may be asked of it: the method at one place of the first list with the path at the same place of the second
-    // (common/policy/provider_table.hpp).
+    // (common/policy/host_rule.hpp).
     std::vector<std::string> methods = {};
     std::vector<std::string> paths = {};
     std::string where = {};

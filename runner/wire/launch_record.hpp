@@ -67,7 +67,7 @@ inline void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Dead
 inline void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline)
 {
     Encoder encoder;
-    FieldWriter{encoder}(launch_type, record);
+    encoder(launch_type, record);
     std::vector<int> descriptors;
     if (has_any(record.on_terminal)) descriptors.push_back(terminal.get());
     if (record.has_mode_changer) descriptors.push_back(mode_changer.get());

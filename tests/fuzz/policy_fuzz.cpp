@@ -5,8 +5,6 @@
 #include "common/base/text.hpp"
 #include "common/decide/explained.hpp"
 #include "common/host/account.hpp"
-#include "common/policy/policy_keys.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"

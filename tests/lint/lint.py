@@ -152,7 +152,7 @@ def check_remedies(file):
             if rules.BEFORE_COMMAND.search(file.text[:offset]) and "/" not in arguments:
                 continue
             yield Finding(file.path, line_of(file.text, offset), "remedy",
-                          f"{match.group()!r} in a message: command_on() and command_about() (common/host/trusted_file.hpp) say what can do no harm; else say it in words")
+                          f"{match.group()!r} in a message: command_on() and command_about() (common/host/beneath.hpp) say what can do no harm; else say it in words")
 
 
 def check_words(file):

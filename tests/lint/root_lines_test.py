@@ -6,11 +6,17 @@ import root_lines
 
 LISTING = """
 CU: ../src/runner/a.cpp:
-a.cpp                                          2              0x1140               x
-b.cpp                                          -              0x1145
+a.cpp                                          2              0x6140               x
+b.cpp                                          -              0x6145
 
 b.cpp                                          3                   0               x
 b.cpp                                          3                 0x3               x
+b.cpp                                          9              0x1e48               x
+"""
+SECTIONS = """
+  [ 5] .rodata           PROGBITS        0000000000004000 004000 000017 00   A  0   0  4
+  [12] .init             PROGBITS        0000000000006000 006000 000017 00  AX  0   0  4
+  [15] .text             PROGBITS        0000000000006100 006100 37c342 00  AX  0   0 16
 """
 TREE = {
     "runner/root/door/a.cpp": '#include "runner/root/door/a.hpp"\n#include <array>\n',
@@ -25,7 +31,7 @@ TREE = {
 
 class RootLines(unittest.TestCase):
     def test_what_the_linker_threw_away_is_at_no_address(self):
-        self.assertEqual(root_lines.addresses_of(LISTING), [0x1140, 0x1145])
+        self.assertEqual(root_lines.addresses_of(LISTING, SECTIONS), [0x6140, 0x6145])
 
     def test_headers_come_with_their_sources_and_as_user_and_as_agent_stay_out(self):
         found = root_lines.with_headers(["runner/root/door/a.cpp", "runner/as_agent/writer.cpp"], TREE.get)

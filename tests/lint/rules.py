@@ -130,7 +130,7 @@ HANDS_TASKS_ON = "runner/root/errand/errand.hpp"
 FUNCTION = re.compile(r"^[\w:<>,&* ]*?(?<![\w:])(\w+)\([^{};]*\)\s*(?:const\s*)?(?:noexcept\s*)?\{", re.MULTILINE)
 FAULT_POINT = re.compile(r"\bfault_point\s*\(")
 
-# A command with its arguments, in what a message says. Somebody will paste it as root, so common/host/trusted_file.hpp decides whether it may be said: it
+# A command with its arguments, in what a message says. Somebody will paste it as root, so common/host/beneath.hpp decides whether it may be said: it
 # stands nowhere but as the first argument of command_on(), which adds the path. Units that we write are documents, no messages.
 COMMAND = re.compile(
     r"(?<!ExecStart=)(?<!ExecStop=)(?<![\w./-])(?:/(?:usr/)?s?bin/)?"

@@ -17,11 +17,6 @@ namespace pi_agent {
 
 namespace {
 
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words)
-{
-    return std::find(words.begin(), words.end(), text) != words.end();
-}
-
 // Takes characters of `set` off the front and returns how many.
 std::size_t skip(std::string_view &text, std::string_view set)
 {
@@ -70,37 +65,14 @@ ScalarMeaning meaning_of_number(std::string_view text)
 ScalarMeaning meaning_of_plain(std::string_view text)
 {
     if (text.empty() || text == "null") return ScalarMeaning::null;
-    if (is_one_of(text, {"true", "false"})) return ScalarMeaning::boolean;
-    if (is_one_of(text, {"~", "Null", "NULL", "True", "TRUE", "False", "FALSE"})) return ScalarMeaning::odd;
+    if (has_word("true false", text)) return ScalarMeaning::boolean;
+    if (has_word("~ Null NULL True TRUE False FALSE", text)) return ScalarMeaning::odd;
     if (is_prefixed_integer(text, "0x", "0123456789abcdefABCDEF") || is_prefixed_integer(text, "0o", "01234567")) return ScalarMeaning::odd;
     auto unsigned_text = text;
     skip_one(unsigned_text, "+-");
-    if (is_one_of(unsigned_text, {".inf", ".Inf", ".INF"}) || is_one_of(text, {".nan", ".NaN", ".NAN"})) return ScalarMeaning::odd;
+    if (has_word(".inf .Inf .INF", unsigned_text) || has_word(".nan .NaN .NAN", text)) return ScalarMeaning::odd;
     return meaning_of_number(text);
 }
-
-} // namespace
-
-ScalarMeaning meaning_of_scalar(const YamlNode &scalar)
-{
-    return scalar.quoted ? ScalarMeaning::text : meaning_of_plain(scalar.text);
-}
-
-std::string describe(const YamlNode &node)
-{
-    if (node.kind == YamlNode::Kind::sequence) return "a list";
-    if (node.kind == YamlNode::Kind::mapping) return "a mapping";
-    const auto meaning = meaning_of_scalar(node);
-    if (node.kind == YamlNode::Kind::null || meaning == ScalarMeaning::null) return "nothing";
-    if (meaning == ScalarMeaning::boolean) return "the boolean " + node.text;
-    if (meaning == ScalarMeaning::integer || meaning == ScalarMeaning::real) return "the number " + node.text;
-    if (meaning == ScalarMeaning::odd) return quote(node.text) + ", which YAML readers understand differently";
-    return "the text " + quote(node.text);
-}
-
-// --- Places in the text: from bytes, as its parser counts, to characters, as people do.
-
-namespace {
 
 // Refers to the text, and must not outlive it.
 class YamlPlaces {
@@ -430,6 +402,23 @@ YamlNode parse_or_throw(const std::string &name, const std::string &text, Proble
 }
 
 } // namespace
+
+ScalarMeaning meaning_of_scalar(const YamlNode &scalar)
+{
+    return scalar.quoted ? ScalarMeaning::text : meaning_of_plain(scalar.text);
+}
+
+std::string describe(const YamlNode &node)
+{
+    if (node.kind == YamlNode::Kind::sequence) return "a list";
+    if (node.kind == YamlNode::Kind::mapping) return "a mapping";
+    const auto meaning = meaning_of_scalar(node);
+    if (node.kind == YamlNode::Kind::null || meaning == ScalarMeaning::null) return "nothing";
+    if (meaning == ScalarMeaning::boolean) return "the boolean " + node.text;
+    if (meaning == ScalarMeaning::integer || meaning == ScalarMeaning::real) return "the number " + node.text;
+    if (meaning == ScalarMeaning::odd) return quote(node.text) + ", which YAML readers understand differently";
+    return "the text " + quote(node.text);
+}
 
 std::string_view without_byte_order_mark(std::string_view text) noexcept
 {

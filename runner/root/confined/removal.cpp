@@ -1,7 +1,6 @@
 // Removes what accounts other than root own of a session: its placeholders in a project, and its temporary directories on disk.
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/as_user/protected_paths.hpp"

@@ -1,7 +1,7 @@
 // Who called and whether the accounts are fit; then letting in, or refusing.
 #include "runner/root/door/admission.hpp"
 
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/host_facts.hpp"

@@ -60,7 +60,7 @@ struct Admission {
     HostView view;
 };
 
-// Decides again; only this decision counts. Makes `policy` the one that holds for this caller (common/decide/effective.hpp).
+// Decides again; only this decision counts. Makes `policy` the one that holds for this caller (common/decide/decision.hpp).
 Admission admit(Policy &policy, const Account &caller);
 
 // `callers` is the policy that admit made.

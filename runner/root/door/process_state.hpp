@@ -1,7 +1,6 @@
 // Takes back what a caller can choose for a program run by sudo (environment, limits, signals, scheduling, session; design rule 8).
 #pragma once
 
-#include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
 
 namespace pi_agent {

@@ -97,7 +97,7 @@ NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std:
 // one line of printable bytes; it names the file, never a byte of it. Call it last: each child inherits what this process has in memory.
 std::string read_provider_key(const ProviderRule &rule);
 
-// What stands for each of these keys in the session (common/policy/provider_table.hpp), found by a child that reads them. Throws the same.
+// What stands for each of these keys in the session (common/policy/host_rule.hpp), found by a child that reads them. Throws the same.
 std::vector<std::string> ask_placeholders(const AsRoot &root, const std::vector<ProviderRule> &rules);
 
 // --- Gives the agent copies of the certificate files that variables name, where its view does not show them.

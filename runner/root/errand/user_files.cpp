@@ -2,8 +2,7 @@
 #include "runner/root/errand/start.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
-#include "common/policy/provider_table.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/wire/gate_messages.hpp"

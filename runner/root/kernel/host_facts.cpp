@@ -2,7 +2,7 @@
 #include "runner/root/kernel/host_facts.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
 #include <linux/bpf.h>

@@ -1,7 +1,7 @@
 // Asks docker's daemon over its socket.
 #include "runner/root/method/engine_host.hpp"
 
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
 #include <cstring>

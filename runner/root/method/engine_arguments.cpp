@@ -1,8 +1,6 @@
 // Reading the file of an engine's arguments.
 #include "runner/root/method/engine_arguments.hpp"
 
-#include "common/base/error.hpp"
-
 namespace pi_agent {
 
 namespace {

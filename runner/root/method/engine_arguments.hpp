@@ -1,9 +1,7 @@
 // The command line of a container engine on its way from the runner (write_arguments() in sandbox.hpp).
 #pragma once
 
-#include "common/base/fd.hpp"
-
-#include <vector>
+#include "common/base/channel.hpp"
 
 namespace pi_agent {
 

@@ -2,7 +2,7 @@
 #include "runner/root/method/sandbox.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 

@@ -1,7 +1,6 @@
 // Builds the user namespace that carries a project mount's id map.
 #include "runner/root/mount/mounts.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>

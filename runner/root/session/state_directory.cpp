@@ -2,7 +2,7 @@
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy.hpp"
 #include "common/seams/seams.hpp"
 

@@ -1,8 +1,6 @@
 // The persistent state of one user: HOME of their agent, what only root knows about it, and its locks and file systems.
 #pragma once
 
-#include "common/base/channel.hpp"
-
 #include "common/base/text.hpp"
 #include "common/host/identity.hpp"
 

@@ -1,8 +1,6 @@
 // Shows the host's directories, and what a session sees of its user's home.
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
-#include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/view/root_tree.hpp"

@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/view/root_tree.hpp"
 

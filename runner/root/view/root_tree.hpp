@@ -161,7 +161,7 @@ struct ShownHome {
 };
 
 // Toolchains as read-only clones, caches each below an overlay of this session: where the tools inside look for them in the agent's home,
-// at their own path, or both (common/policy/toolchains.hpp). Works in two steps, because systemd can build the unit during the second.
+// at their own path, or both (common/policy/policy_paths.hpp). Works in two steps, because systemd can build the unit during the second.
 class HomeMounts {
 public:
     // Borrows all of it except `home`. Adds to `tree` what the unit shows besides: a frame instead of the home, and late mounts.

@@ -1,6 +1,6 @@
 // Whoever decides about a host by a rule decides alike: the gate, the policy, a start that adds one, `why` outside, and pi-agent-why inside
-#include "common/decide/effective.hpp"
-#include "common/decide/host_access.hpp"
+#include "common/decide/decision.hpp"
+#include "common/decide/explained.hpp"
 #include "gate/rules.hpp"
 #include "runner/inside/why.hpp"
 

@@ -1,7 +1,7 @@
 // Where requests of the reverse route go: gate/route.hpp
 #include "gate/route.hpp"
 
-#include "common/policy/provider_table.hpp"
+#include "common/policy/host_rule.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // Descriptors for tests: raw packets as a hostile peer would send them, and a count that shows leaks.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 
 #include <array>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include "support/temporary_directory.hpp"
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 // A policy that is valid but for the value of one key of the table.
 #pragma once
 
-#include "common/policy/policy_keys.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include <string>
 

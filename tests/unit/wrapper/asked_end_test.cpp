@@ -1,7 +1,7 @@
 // When the wrapper waits no more, and that its words wait for no reader: wrapper/session_client.hpp, wrapper/session_client.hpp
 #include "wrapper/session_client.hpp"
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 
 #include <csignal>
 #include <doctest/doctest.h>

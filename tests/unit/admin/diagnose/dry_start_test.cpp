@@ -3,7 +3,6 @@
 
 #include "common/as_user/user_paths.hpp"
 #include "common/decide/decision.hpp"
-#include "common/decide/effective.hpp"
 #include "common/host/identity.hpp"
 #include "support/access.hpp"
 #include "support/drawn.hpp"

@@ -1,7 +1,7 @@
 // Roots that others can exchange, or that overlap: admin/diagnose/faults.hpp
 #include "admin/diagnose/faults.hpp"
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
 

@@ -2,7 +2,7 @@
 // tests/unit/data/renderings anew; read what changed.
 #include "admin/render/render.hpp"
 
-#include "common/decide/effective.hpp"
+#include "common/decide/decision.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"

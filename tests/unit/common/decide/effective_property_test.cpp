@@ -1,5 +1,5 @@
 // A start only narrows: whatever it asks, what it reaches is a part of what it would reach without asking.
-#include "common/decide/effective.hpp"
+#include "common/decide/decision.hpp"
 
 #include "support/drawn.hpp"
 #include "support/policy_text.hpp"

@@ -1,5 +1,5 @@
-// What holds for one session, level by level: common/decide/effective.hpp
-#include "common/decide/effective.hpp"
+// What holds for one session, level by level: common/decide/decision.hpp
+#include "common/decide/decision.hpp"
 
 #include "common/base/text.hpp"
 #include "support/access.hpp"

@@ -1,5 +1,5 @@
-// Which rule decides about a host: common/decide/host_access.hpp
-#include "common/decide/host_access.hpp"
+// Which rule decides about a host: common/decide/explained.hpp
+#include "common/decide/explained.hpp"
 
 #include "support/policy_text.hpp"
 

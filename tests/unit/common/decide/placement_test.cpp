@@ -1,7 +1,6 @@
 // The key `placement` of a policy, and what srun is asked for: common/decide/decision.hpp
 #include "common/decide/decision.hpp"
 
-#include "common/decide/effective.hpp"
 #include "common/decide/explained.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "support/policy_text.hpp"
@@ -53,9 +52,9 @@ TEST_CASE("what a job asks for is a word, and srun a path")
     for (const auto *word : {"-p", "--uid=0", "a b", "$HOME", "`id`", "a;b", "a'b", "a\"b", "\xc3\xa4"})
         CHECK_MESSAGE(problem_of_job_word(word), word);
     CHECK(problem_of_job_word(std::string(256, 'a')));
-    CHECK(!problem_of_srun("/usr/bin/srun"));
+    CHECK(!problem_of_absolute("/usr/bin/srun"));
     for (const auto *path : {"srun", "~/srun", "/usr/../srun", "/usr//srun"})
-        CHECK_MESSAGE(problem_of_srun(path), path);
+        CHECK_MESSAGE(problem_of_absolute(path), path);
 }
 
 TEST_CASE("the program is the whole policy's, the rest also a user's")

@@ -1,5 +1,5 @@
-// common/host/trusted_file.hpp: no command that harms
-#include "common/host/trusted_file.hpp"
+// common/host/beneath.hpp: no command that harms
+#include "common/host/beneath.hpp"
 
 #include "support/private_run.hpp"
 #include "support/skipped.hpp"

@@ -1,5 +1,5 @@
-// common/host/trusted_file.hpp
-#include "common/host/trusted_file.hpp"
+// common/host/beneath.hpp
+#include "common/host/beneath.hpp"
 
 #include "common/base/error.hpp"
 #include "support/forked.hpp"

@@ -1,7 +1,7 @@
 // A shell in which nothing is root's: common/host/identity.hpp
 #include "common/host/identity.hpp"
 
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"
 #include "support/skipped.hpp"

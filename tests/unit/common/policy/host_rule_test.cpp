@@ -1,5 +1,5 @@
 // Rules by name as an administrator writes them: common/policy/host_rule.hpp
-#include "common/policy/host_rule.hpp"
+#include "common/decide/explained.hpp"
 
 #include <doctest/doctest.h>
 

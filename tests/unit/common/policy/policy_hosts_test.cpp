@@ -1,7 +1,6 @@
 // The keys `network` with hosts, and `providers`: common/policy/policy_sections.hpp
 #include "common/policy/policy_sections.hpp"
 
-#include "common/policy/policy_levels.hpp"
 #include "support/policy_text.hpp"
 
 #include <doctest/doctest.h>

@@ -1,9 +1,7 @@
-// The table of keys says what the parser does: common/policy/policy_keys.hpp
+// The table of keys says what the parser does: common/policy/policy_sections.hpp
 #include "common/decide/explained.hpp"
-#include "common/policy/policy_keys.hpp"
 
 #include "common/decide/decision.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "support/policy_text.hpp"

@@ -1,5 +1,5 @@
 // docs/reference/policy.md is what the tables of keys and tasks say.
-#include "common/policy/policy_keys.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include "support/policy_text.hpp"
 

@@ -2,7 +2,6 @@
 #include "common/policy/policy_sections.hpp"
 
 #include "common/base/text.hpp"
-#include "common/policy/toolchains.hpp"
 #include "support/policy_text.hpp"
 
 #include <algorithm>

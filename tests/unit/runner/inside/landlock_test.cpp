@@ -1,7 +1,7 @@
 // Landlock, tried against processes and files outside: runner/inside/landlock.hpp
 #include "runner/inside/landlock.hpp"
 
-#include "common/base/fd.hpp"
+#include "common/base/channel.hpp"
 #include "support/forked.hpp"
 #include "support/skipped.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,4 +1,4 @@
-// How pi reaches providers whose keys the gate holds: runner/plan/gate_plan.hpp, common/policy/provider_table.hpp
+// How pi reaches providers whose keys the gate holds: runner/plan/gate_plan.hpp, common/policy/host_rule.hpp
 #include "runner/plan/environment.hpp"
 #include "runner/plan/gate_plan.hpp"
 

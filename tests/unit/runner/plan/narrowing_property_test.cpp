@@ -1,6 +1,6 @@
 // A start that gives something up has a part of what it would have without, in everything: files, networks, keys, variables, documents,
 // notes, devices. From the policy's text to what each part of a start plans.
-#include "common/decide/effective.hpp"
+#include "common/decide/decision.hpp"
 
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
