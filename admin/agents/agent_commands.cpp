@@ -4,7 +4,7 @@
 #include "admin/host/host_things.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <csignal>

@@ -3,7 +3,7 @@
 
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/inside/canary.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/root/method/engine_host.hpp"

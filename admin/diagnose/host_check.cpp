@@ -2,7 +2,6 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/state/state.hpp"
 #include "runner/root/errand/start.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/view/root_tree.hpp"

@@ -4,7 +4,6 @@
 
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/errand/start.hpp"

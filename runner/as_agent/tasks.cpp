@@ -2,7 +2,7 @@
 #include "runner/as_agent/home.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/trusted_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/wire/answer.hpp"

@@ -1,7 +1,7 @@
 // Starts a child that becomes another account, and uses its answer; the receiver's end, and what it opened.
 #pragma once
 
-#include "common/decide/effective.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/wire/answer.hpp"

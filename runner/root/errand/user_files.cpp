@@ -2,7 +2,6 @@
 #include "runner/root/errand/start.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/wire/gate_messages.hpp"
