@@ -78,7 +78,7 @@ enum class Place {
 };
 
 // The kernel is asked each time: addresses and routes change while a session runs. Asks by a socket that is opened once, because the gate
-// opens no such socket later (runner/filter/call_rules.cpp), and has none left when a session uses up its descriptors.
+// opens no such socket later (runner/filter/calls.toml), and has none left when a session uses up its descriptors.
 class HostRoutes {
 public:
     // Throws SystemFailure.

@@ -1,5 +1,5 @@
 // The system call filters that pi-agent-exec installs, besides a unit's own, and the filter that root's processes put on themselves. The
-// build made them (runner/filter/make_call_filters.cpp), from the rules in runner/filter/call_names.hpp and runner/filter/call_rules.hpp.
+// build made them (runner/filter/make_call_filters.cpp), from the rules in runner/filter/calls.toml.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -14,7 +14,7 @@ namespace pi_agent {
 // What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
 enum class SetGidCalls { refused, asked };
 
-// Lets only the calls of call_names.hpp through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
+// Lets only the calls of calls.toml through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
 // real-time scheduling. For a unit, an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
 // RestrictRealtime= (systemd.exec(5)) do that. Call it before install_agent_call_filter(), which goes further. Throws Failure.
 void install_call_filter();
@@ -32,8 +32,8 @@ void install_mode_call_filter();
 // Lets only gate_calls through, and only sockets that the gate and the resolver need. For all threads of this process. Throws Failure.
 void install_gate_call_filter();
 
-// Besides these, where only the agent's account would keep a debugger inside its session: refuses what debuggers do (trace_calls of
-// call_names.hpp). Throws Failure.
+// Besides these, where only the agent's account would keep a debugger inside its session: refuses what debuggers do (trace of
+// calls.toml). Throws Failure.
 void refuse_tracing();
 
 // What this policy refuses besides, and what it does not let through: for a process that becomes the
