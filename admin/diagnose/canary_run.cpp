@@ -4,7 +4,7 @@
 #include "admin/programs/program.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/inside/landlock.hpp"
+#include "runner/inside/agent_process.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <fmt/format.h>

@@ -7,7 +7,6 @@
 #include <seccomp.h>
 #include <sys/mman.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -162,7 +161,7 @@ Filter all_but(std::initializer_list<DenialPart> parts)
 Filter all_but_asked_calls()
 {
     Filter filter = all_but({DenialPart::always, DenialPart::unknown, DenialPart::snapshot, DenialPart::tuning});
-    for (const auto &call : denials_of({DenialPart::set_gid, DenialPart::unknown_group, DenialPart::plain_list}))
+    for (const auto &call : denials_of({DenialPart::set_gid, DenialPart::nobodys_group, DenialPart::plain_list}))
         add(filter, SCMP_ACT_NOTIFY, call.name, call.tests);
     return filter;
 }

@@ -14,16 +14,19 @@ namespace pi_agent {
 // What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
 enum class SetGidCalls { refused, asked };
 
+inline constexpr std::size_t plain_list_size = 28; // of an access control list that says no more than a mode does
+inline constexpr unsigned unknown_group = 65534;   // /proc/sys/kernel/overflowgid
+
 // Lets only the calls of calls.toml through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
 // real-time scheduling. For a unit, an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
 // RestrictRealtime= (systemd.exec(5)) do that. Call it before install_agent_call_filter(), which goes further. Throws Failure.
 void install_call_filter();
 
 // What every agent is denied, whatever else filters its calls. Holds for this process and everything it starts; it can gain no privileges
-// any more. Throws Failure: without the filter nothing may run. With `asked`, returns the descriptor at which set_gid_calls(),
-// unknown_group_calls() and plain_list_calls() wait for an answer (seccomp_unotify(2)); once it is closed they end with ENOSYS. Returns
-// none, and they are refused, where the kernel is too old, or where somebody outside already has such a descriptor: a process can have only
-// one.
+// any more. Throws Failure: without the filter nothing may run. With `asked`, returns the descriptor at which the calls of
+// set_gid, nobodys_group and plain_list (calls.toml) wait for an answer (seccomp_unotify(2)); once it is closed they end with ENOSYS.
+// Returns none, and those of set_gid are refused, where the kernel is too old, or where somebody outside already has such a descriptor: a
+// process can have only one.
 UniqueFd install_agent_call_filter(SetGidCalls set_gid = SetGidCalls::refused);
 
 // Lets only mode_calls through. For this process. Throws Failure.
@@ -40,7 +43,7 @@ void refuse_tracing();
 // agent next. Nothing for an empty program. False, with errno, where the kernel does not take it.
 bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept;
 
-// Besides these, where a quota counts the agent's files: refuses what would take them out of their project (attribute_denials). Throws
+// Besides these, where a quota counts the agent's files: refuses what would take them out of their project (attribute of calls.toml). Throws
 // Failure.
 void refuse_attributes();
 

@@ -2,7 +2,7 @@
 #include "runner/inside/canary.hpp"
 
 #include "common/host/identity.hpp"
-#include "runner/inside/landlock.hpp"
+#include "runner/inside/agent_process.hpp"
 #include "runner/plan/gate_plan.hpp"
 
 #include <arpa/inet.h>
@@ -271,7 +271,7 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
     look_at_namespaces(findings, plan);
     if (plan.confined) look_at_calls(findings, plan);
     if (plan.has_gate) look_at_gate(findings);
-    // A session goes without Landlock where this host lacks it (runner/inside/landlock.hpp): not a fault, but worth reporting.
+    // A session goes without Landlock where this host lacks it (runner/inside/agent_process.hpp): not a fault, but worth reporting.
     if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
     look_at_modes(findings, plan);
     return findings;

@@ -1,7 +1,6 @@
 // Landlock for the session.
-#include "runner/inside/landlock.hpp"
+#include "runner/inside/agent_process.hpp"
 
-#include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 
 #include <sys/syscall.h>
