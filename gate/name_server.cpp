@@ -7,8 +7,6 @@
 
 namespace pi_agent {
 
-// Handing out addresses for names, and finding the names again.
-
 namespace asio = boost::asio;
 namespace ip = asio::ip;
 using boost::system::error_code;
@@ -40,44 +38,6 @@ ip::address_v4 to_v4(const Address &address)
     if (!std::equal(bytes.begin(), bytes.begin() + prefix_bytes, prefix_v6.begin())) return {};
     return ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]});
 }
-
-} // namespace
-
-NameAddresses NameTable::addresses_of(const std::string &name)
-{
-    auto found = numbers_.find(name);
-    if (found == numbers_.end()) {
-        if (order_.size() == name_table_limit) {
-            const auto oldest = names_.find(order_.front());
-            numbers_.erase(oldest->second);
-            names_.erase(oldest);
-            order_.pop_front();
-        }
-        found = numbers_.emplace(name, next_).first;
-        names_.emplace(next_, name);
-        order_.push_back(next_);
-        next_ = next_ + 1 < count_v4 - 1 ? next_ + 1 : 1;
-    }
-    const ip::address_v4 address(first_v4 + found->second);
-    return {address, to_v6(address)};
-}
-
-std::string NameTable::name_of(const Address &address) const
-{
-    if (!is_synthetic(address)) return {};
-    const auto found = names_.find(to_v4(address).to_uint() - first_v4);
-    return found == names_.end() ? "" : found->second;
-}
-
-bool NameTable::is_synthetic(const Address &address)
-{
-    const std::uint32_t number = to_v4(address).to_uint();
-    return number >= first_v4 && number - first_v4 < count_v4;
-}
-
-// Reading questions and writing answers of DNS.
-
-namespace {
 
 constexpr std::size_t head_size = 12;
 constexpr unsigned type_a = 1;
@@ -198,27 +158,6 @@ std::string write_answer(std::string_view asked, std::size_t question_end, bool 
     return bytes;
 }
 
-} // namespace
-
-std::string answer_dns(std::string_view question, NameTable &names, bool has_v6)
-{
-    if (question.size() < head_size || question.size() > dns_message_limit) return {};
-    const unsigned flags = number_at(question, 2);
-    if ((flags & 0x8000U) != 0) return {}; // an answer
-    if ((flags & 0x7800U) != 0) return write_answer(question, head_size, false, {Result::not_implemented, {}});
-    if (number_at(question, 4) != 1 || number_at(question, 6) != 0 || number_at(question, 8) != 0) return {};
-    const auto asked = read_question(question);
-    if (!asked) return {};
-    const auto extension = read_extension(question, asked->end, number_at(question, 10));
-    if (!extension) return {};
-    const Answer answer = extension->version != 0 ? Answer{Result::bad_version, {}} : answer_to(*asked, names, has_v6);
-    return write_answer(question, asked->end, extension->is_there, answer);
-}
-
-// Answering questions about names, over UDP and TCP.
-
-namespace {
-
 constexpr unsigned questions_a_second = 1000;
 constexpr int questions_at_once = 16; // then others have their turn
 constexpr unsigned questions_a_connection = 1000;
@@ -332,6 +271,59 @@ private:
 };
 
 } // namespace
+
+// Handing out addresses for names, and finding the names again.
+
+NameAddresses NameTable::addresses_of(const std::string &name)
+{
+    auto found = numbers_.find(name);
+    if (found == numbers_.end()) {
+        if (order_.size() == name_table_limit) {
+            const auto oldest = names_.find(order_.front());
+            numbers_.erase(oldest->second);
+            names_.erase(oldest);
+            order_.pop_front();
+        }
+        found = numbers_.emplace(name, next_).first;
+        names_.emplace(next_, name);
+        order_.push_back(next_);
+        next_ = next_ + 1 < count_v4 - 1 ? next_ + 1 : 1;
+    }
+    const ip::address_v4 address(first_v4 + found->second);
+    return {address, to_v6(address)};
+}
+
+std::string NameTable::name_of(const Address &address) const
+{
+    if (!is_synthetic(address)) return {};
+    const auto found = names_.find(to_v4(address).to_uint() - first_v4);
+    return found == names_.end() ? "" : found->second;
+}
+
+bool NameTable::is_synthetic(const Address &address)
+{
+    const std::uint32_t number = to_v4(address).to_uint();
+    return number >= first_v4 && number - first_v4 < count_v4;
+}
+
+// Reading questions and writing answers of DNS.
+
+std::string answer_dns(std::string_view question, NameTable &names, bool has_v6)
+{
+    if (question.size() < head_size || question.size() > dns_message_limit) return {};
+    const unsigned flags = number_at(question, 2);
+    if ((flags & 0x8000U) != 0) return {}; // an answer
+    if ((flags & 0x7800U) != 0) return write_answer(question, head_size, false, {Result::not_implemented, {}});
+    if (number_at(question, 4) != 1 || number_at(question, 6) != 0 || number_at(question, 8) != 0) return {};
+    const auto asked = read_question(question);
+    if (!asked) return {};
+    const auto extension = read_extension(question, asked->end, number_at(question, 10));
+    if (!extension) return {};
+    const Answer answer = extension->version != 0 ? Answer{Result::bad_version, {}} : answer_to(*asked, names, has_v6);
+    return write_answer(question, asked->end, extension->is_there, answer);
+}
+
+// Answering questions about names, over UDP and TCP.
 
 void serve_names(Gate &gate, udp::socket socket)
 {

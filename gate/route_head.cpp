@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// --- Reading and allowing the targets of requests at the reverse route.
+namespace http = boost::beast::http;
 
 namespace {
 
@@ -97,51 +97,6 @@ bool allows(std::string_view listed, std::string_view path) noexcept
     return listed.ends_with('/') ? path.size() > listed.size() && path.starts_with(listed) : path == listed;
 }
 
-} // namespace
-
-RouteTarget read_route_target(std::string_view target)
-{
-    if (target.size() > target_limit) throw RequestRefusal("the request's target is too long", 414);
-    if (!target.starts_with('/')) throw RequestRefusal("the request's target must be /HOST/PATH");
-    const std::size_t question = std::min(target.find('?'), target.size());
-    const std::string_view route = target.substr(0, question);
-    const std::string_view query = question == target.size() ? std::string_view() : target.substr(question + 1);
-    if (!is_made_of(route, path_bytes)) throw RequestRefusal("the path has a byte that no path has");
-    if (!is_made_of(query, query_bytes)) throw RequestRefusal("the query has a byte that no query has");
-    const std::size_t slash = std::min(route.find('/', 1), route.size());
-    RouteTarget read{std::string(route.substr(1, slash - 1)), std::string(route.substr(slash)), {}};
-    if (read.host.empty()) throw RequestRefusal("the path does not begin with a host");
-    if (defence_is_on("route-plain-paths")) {
-        require_plain_escapes(route);
-        require_plain_segments(read.path);
-    }
-    read.query = without_credentials(query);
-    // pi 0.87.1 asks some models of OpenRouter with "/v1/messages" after an address that ends in "/v1".
-    constexpr std::string_view twice = "/v1/v1/";
-    if (const std::size_t at = read.path.find(twice); at != std::string::npos) read.path.erase(at, twice.size() / 2);
-    return read;
-}
-
-const GateProvider &choose_provider(const std::vector<GateProvider> &providers, std::string_view method, const RouteTarget &target)
-{
-    const auto provider = std::find_if(providers.begin(), providers.end(), [&](const auto &one) { return one.host == target.host; });
-    if (provider == providers.end())
-        throw RequestRefusal(403, DenialReason::no_provider, "no provider of the policy has the host that the path begins with");
-    bool is_path = false;
-    for (std::size_t index = 0; index < provider->paths.size(); ++index) {
-        if (!allows(provider->paths[index], target.path)) continue;
-        if (provider->methods.at(index) == method) return *provider;
-        is_path = true;
-    }
-    if (!defence_is_on("route-lists")) return *provider;
-    if (!is_path) throw RequestRefusal(403, DenialReason::other_path, "the policy's key for this provider is not for this path");
-    throw RequestRefusal(403, DenialReason::other_method, "the policy's key for this provider is not for this method at this path");
-}
-
-// The lists of fields that the reverse route passes on, and does not.
-
-namespace {
-
 // As servers see it that hand fields to programs as variables: x_api_key is x-api-key there.
 std::string as_servers_may_see(std::string_view name)
 {
@@ -156,27 +111,6 @@ bool is_of_no_use_inside(std::string_view name)
 {
     return has_word("set-cookie set-cookie2 alt-svc strict-transport-security", as_servers_may_see(name));
 }
-
-} // namespace
-
-bool is_credential(std::string_view name, std::string_view value)
-{
-    constexpr std::string_view names =
-        "authorization proxy-authorization cookie cookie2 x-api-key x-goog-api-key api-key apikey x-auth-token x-access-token "
-        "x-amz-security-token x-amz-date ocp-apim-subscription-key x-http-method x-http-method-override x-method-override x-original-url "
-        "x-rewrite-url forwarded via x-real-ip";
-    if (!defence_is_on("route-credentials")) return false;
-    const std::string seen = as_servers_may_see(name);
-    // A WebSocket's client that can set no field puts its key among the protocols.
-    if (seen == "sec-websocket-protocol" && as_servers_may_see(value).find("api-key") != std::string::npos) return true;
-    return has_word(names, seen) || seen.starts_with("x-forwarded-") || seen.starts_with("x-goog-iam-");
-}
-
-// Reading heads strictly, and writing them anew.
-
-namespace http = boost::beast::http;
-
-namespace {
 
 constexpr std::string_view http_scheme = "http://";
 
@@ -240,6 +174,64 @@ bool has_body(const http::fields &fields)
 }
 
 } // namespace
+
+// --- Reading and allowing the targets of requests at the reverse route.
+
+RouteTarget read_route_target(std::string_view target)
+{
+    if (target.size() > target_limit) throw RequestRefusal("the request's target is too long", 414);
+    if (!target.starts_with('/')) throw RequestRefusal("the request's target must be /HOST/PATH");
+    const std::size_t question = std::min(target.find('?'), target.size());
+    const std::string_view route = target.substr(0, question);
+    const std::string_view query = question == target.size() ? std::string_view() : target.substr(question + 1);
+    if (!is_made_of(route, path_bytes)) throw RequestRefusal("the path has a byte that no path has");
+    if (!is_made_of(query, query_bytes)) throw RequestRefusal("the query has a byte that no query has");
+    const std::size_t slash = std::min(route.find('/', 1), route.size());
+    RouteTarget read{std::string(route.substr(1, slash - 1)), std::string(route.substr(slash)), {}};
+    if (read.host.empty()) throw RequestRefusal("the path does not begin with a host");
+    if (defence_is_on("route-plain-paths")) {
+        require_plain_escapes(route);
+        require_plain_segments(read.path);
+    }
+    read.query = without_credentials(query);
+    // pi 0.87.1 asks some models of OpenRouter with "/v1/messages" after an address that ends in "/v1".
+    constexpr std::string_view twice = "/v1/v1/";
+    if (const std::size_t at = read.path.find(twice); at != std::string::npos) read.path.erase(at, twice.size() / 2);
+    return read;
+}
+
+const GateProvider &choose_provider(const std::vector<GateProvider> &providers, std::string_view method, const RouteTarget &target)
+{
+    const auto provider = std::find_if(providers.begin(), providers.end(), [&](const auto &one) { return one.host == target.host; });
+    if (provider == providers.end())
+        throw RequestRefusal(403, DenialReason::no_provider, "no provider of the policy has the host that the path begins with");
+    bool is_path = false;
+    for (std::size_t index = 0; index < provider->paths.size(); ++index) {
+        if (!allows(provider->paths[index], target.path)) continue;
+        if (provider->methods.at(index) == method) return *provider;
+        is_path = true;
+    }
+    if (!defence_is_on("route-lists")) return *provider;
+    if (!is_path) throw RequestRefusal(403, DenialReason::other_path, "the policy's key for this provider is not for this path");
+    throw RequestRefusal(403, DenialReason::other_method, "the policy's key for this provider is not for this method at this path");
+}
+
+// The lists of fields that the reverse route passes on, and does not.
+
+bool is_credential(std::string_view name, std::string_view value)
+{
+    constexpr std::string_view names =
+        "authorization proxy-authorization cookie cookie2 x-api-key x-goog-api-key api-key apikey x-auth-token x-access-token "
+        "x-amz-security-token x-amz-date ocp-apim-subscription-key x-http-method x-http-method-override x-method-override x-original-url "
+        "x-rewrite-url forwarded via x-real-ip";
+    if (!defence_is_on("route-credentials")) return false;
+    const std::string seen = as_servers_may_see(name);
+    // A WebSocket's client that can set no field puts its key among the protocols.
+    if (seen == "sec-websocket-protocol" && as_servers_may_see(value).find("api-key") != std::string::npos) return true;
+    return has_word(names, seen) || seen.starts_with("x-forwarded-") || seen.starts_with("x-goog-iam-");
+}
+
+// Reading heads strictly, and writing them anew.
 
 SecretText::~SecretText()
 {

@@ -11,11 +11,12 @@
 
 namespace pi_agent {
 
+namespace ip = boost::asio::ip;
+
 // Reading hosts strictly, into one form.
 
 Host to_host(const Address &address)
 {
-    namespace ip = boost::asio::ip;
     if (!address.is_v6()) return {address.to_string(), address};
     const ip::address_v6 six = address.to_v6();
     // Without its zone, which a socket of the session has for a link-local address: no rule names one, and no message takes its "%".
@@ -79,8 +80,6 @@ bool GateRules::may_lead_to(const Address &address, std::uint16_t port) const
 
 // Ranges of addresses that are not of the Internet (the IANA registries of special-purpose addresses, RFC 6890).
 
-namespace ip = boost::asio::ip;
-
 namespace {
 
 constexpr const char *reserved[] = {
@@ -141,6 +140,10 @@ ip::address_v4 inside_of(const ip::address_v6 &address, unsigned bits)
     return ip::address_v4(inside);
 }
 
+constexpr unsigned the_route_itself = RTM_F_FIB_MATCH; // and not what it comes to for one address
+// Of a network. A route without a gateway for more addresses is one to everywhere, or to a half of it.
+constexpr unsigned fewest_bits_v4 = 8, fewest_bits_v6 = 16;
+
 } // namespace
 
 std::vector<ip::network_v6> translating_prefixes(const std::vector<Address> &known)
@@ -175,14 +178,6 @@ bool is_of_internet(const Address &address)
 }
 
 // Asking the kernel for routes (rtnetlink(7), RTM_GETROUTE).
-
-namespace {
-
-constexpr unsigned the_route_itself = RTM_F_FIB_MATCH; // and not what it comes to for one address
-// Of a network. A route without a gateway for more addresses is one to everywhere, or to a half of it.
-constexpr unsigned fewest_bits_v4 = 8, fewest_bits_v6 = 16;
-
-} // namespace
 
 HostRoutes::HostRoutes() : netlink_(UniqueFd::adopt(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)))
 {

@@ -4,7 +4,6 @@
 #include "common/as_user/callers_view.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "wrapper/session_client.hpp"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -9,8 +9,6 @@
 
 namespace pi_agent {
 
-// The table of files, and how each is looked at.
-
 namespace {
 
 constexpr int depth_limit = 64;                           // of a package.json
@@ -96,7 +94,40 @@ void mark_package_scripts(Marker &marker, const std::string &path)
     marker.part(path, "package scripts", *facts, scripts.text, scripts.run_at_install ? Appearing::counts : Appearing::is_ordinary);
 }
 
+constexpr std::size_t small_limit = 4096; // of a file that holds a path
+constexpr unsigned nesting_limit = 16;    // of submodules and includes
+
+std::string path_in_git_file(const std::string &text)
+{
+    constexpr std::string_view begin = "gitdir: ";
+    return text.starts_with(begin) ? without_line_end(text.substr(begin.size())) : "";
+}
+
+// What `git worktree` and `git submodule` make: such a directory is searched together with the repository around it.
+bool is_part_of_a_repository(const std::string &gitdir)
+{
+    const std::string path = "/" + gitdir;
+    const std::string_view from_git = std::string_view(path).substr(std::min(path.find("/.git/"), path.size()));
+    return from_git.starts_with("/.git/worktrees/") || from_git.starts_with("/.git/modules/");
+}
+
+// The lines with which git runs a program, as it finds them.
+std::string commands_of_todo(const std::string &text)
+{
+    constexpr const char *blank = " \t\r";
+    std::string commands;
+    for (const auto part : split(text, '\n')) {
+        const std::string line(part);
+        const std::size_t begin = std::min(line.find_first_not_of(blank), line.size());
+        const std::string word = line.substr(begin, line.find_first_of(blank, begin) - begin);
+        if (word == "exec" || word == "x") commands += line.substr(begin) + "\n";
+    }
+    return commands;
+}
+
 } // namespace
+
+// The table of files, and how each is looked at.
 
 void mark_file_doors(Marker &marker, const std::string &directory, std::string_view name)
 {
@@ -135,41 +166,6 @@ PackageScripts read_package_scripts(std::string_view json)
 }
 
 // Looking at git directories. Every path is one that git itself would open.
-
-namespace {
-
-constexpr std::size_t small_limit = 4096; // of a file that holds a path
-constexpr unsigned nesting_limit = 16;    // of submodules and includes
-
-std::string path_in_git_file(const std::string &text)
-{
-    constexpr std::string_view begin = "gitdir: ";
-    return text.starts_with(begin) ? without_line_end(text.substr(begin.size())) : "";
-}
-
-// What `git worktree` and `git submodule` make: such a directory is searched together with the repository around it.
-bool is_part_of_a_repository(const std::string &gitdir)
-{
-    const std::string path = "/" + gitdir;
-    const std::string_view from_git = std::string_view(path).substr(std::min(path.find("/.git/"), path.size()));
-    return from_git.starts_with("/.git/worktrees/") || from_git.starts_with("/.git/modules/");
-}
-
-// The lines with which git runs a program, as it finds them.
-std::string commands_of_todo(const std::string &text)
-{
-    constexpr const char *blank = " \t\r";
-    std::string commands;
-    for (const auto part : split(text, '\n')) {
-        const std::string line(part);
-        const std::size_t begin = std::min(line.find_first_not_of(blank), line.size());
-        const std::string word = line.substr(begin, line.find_first_of(blank, begin) - begin);
-        if (word == "exec" || word == "x") commands += line.substr(begin) + "\n";
-    }
-    return commands;
-}
-
-} // namespace
 
 // A path from git's configuration and files, if it is in the tree.
 std::optional<std::string> RepositoryDoors::beneath(const std::string &text, const std::string &base) const

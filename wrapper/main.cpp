@@ -5,7 +5,6 @@
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/session_client.hpp"
 
 #include <sys/resource.h>
 

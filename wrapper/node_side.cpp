@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 
 #include "wrapper/aftermath.hpp"
-#include "wrapper/session_client.hpp"
 
 #include <sys/socket.h>
 #include <sys/utsname.h>

@@ -1,5 +1,5 @@
 // What pi decides before it asks: its own options, and its look at the policy.
-#include "wrapper/refusal.hpp"
+#include "wrapper/session_client.hpp"
 
 #include "common/as_user/callers_view.hpp"
 #include "common/decide/explained.hpp"
@@ -92,52 +92,6 @@ std::string require_value(std::string value, const char *needed)
     return value;
 }
 
-} // namespace
-
-bool asks_for_self_update(const std::vector<std::string> &agent_arguments)
-{
-    if (agent_arguments.empty() || agent_arguments.front() != "update") return false;
-    bool other_target = false;
-    for (auto argument = agent_arguments.begin() + 1; argument != agent_arguments.end(); ++argument) {
-        if (*argument == "self" || *argument == "pi" || *argument == "--self" || *argument == "--all") return true;
-        static const std::set<std::string> without_target = {"--force", "-a", "--approve", "-na", "--no-approve"};
-        other_target = other_target || !without_target.contains(*argument);
-    }
-    return !other_target;
-}
-
-WrapperOptions parse_options(int argc, const char *const *argv)
-{
-    WrapperOptions options;
-    int index = 1;
-    for (; index < argc; ++index) {
-        const std::string_view argument = argv[index];
-        if (!argument.starts_with(prefix)) break;
-        const std::string_view name = argument.substr(0, argument.find('='));
-        const auto flag = std::find_if(std::begin(own_flags), std::end(own_flags), [&](const Flag &one) { return one.name == argument; });
-        const auto setting =
-            std::find_if(std::begin(own_settings), std::end(own_settings), [&](const Setting &one) { return one.name == name; });
-        if (flag != std::end(own_flags))
-            flag->take(options);
-        else if (setting == std::end(own_settings))
-            refuse(argument);
-        else if (name != argument)
-            setting->take(options, require_value(std::string(argument.substr(name.size() + 1)), setting->needed));
-        else
-            setting->take(options, require_value(++index < argc ? argv[index] : "", setting->needed));
-    }
-    for (; index < argc; ++index)
-        options.request.arguments.emplace_back(argv[index]);
-    if (!options.request.allow.empty() && options.request.narrowing.network != LeftNetwork::policys)
-        throw Failure(FailureKind::command_line,
-                      "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
-    return options;
-}
-
-// The ways in which a network is closed, by the policy or by an option of the start.
-
-namespace {
-
 // What an option of the start leaves is loopback, or nothing (common/decide/effective.cpp).
 const char *reached_in(const NetworkPolicy &network)
 {
@@ -146,20 +100,6 @@ const char *reached_in(const NetworkPolicy &network)
     if (network.mode == NetworkMode::hosts) return "only the hosts that it names";
     return "only the addresses of its list, which may lack those of the model provider or of the name server";
 }
-
-} // namespace
-
-std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended)
-{
-    const bool has_failed = ended.by_signal ? ended.value == SIGINT : ended.value != 0; // who waits in vain gives up with Ctrl-C
-    if (network.mode == NetworkMode::full || !has_failed) return "";
-    const char *remedy = is_of_start(network) ? "start without that option" : "ask the administrator to change that key";
-    return "if the agent could not connect: " + name_of(network) + " allows " + reached_in(network) + "; " + remedy;
-}
-
-// The wrapper's own look at the policy.
-
-namespace {
 
 Account find_caller()
 {
@@ -232,6 +172,58 @@ auto refusing(const Look &look)
 }
 
 } // namespace
+
+bool asks_for_self_update(const std::vector<std::string> &agent_arguments)
+{
+    if (agent_arguments.empty() || agent_arguments.front() != "update") return false;
+    bool other_target = false;
+    for (auto argument = agent_arguments.begin() + 1; argument != agent_arguments.end(); ++argument) {
+        if (*argument == "self" || *argument == "pi" || *argument == "--self" || *argument == "--all") return true;
+        static const std::set<std::string> without_target = {"--force", "-a", "--approve", "-na", "--no-approve"};
+        other_target = other_target || !without_target.contains(*argument);
+    }
+    return !other_target;
+}
+
+WrapperOptions parse_options(int argc, const char *const *argv)
+{
+    WrapperOptions options;
+    int index = 1;
+    for (; index < argc; ++index) {
+        const std::string_view argument = argv[index];
+        if (!argument.starts_with(prefix)) break;
+        const std::string_view name = argument.substr(0, argument.find('='));
+        const auto flag = std::find_if(std::begin(own_flags), std::end(own_flags), [&](const Flag &one) { return one.name == argument; });
+        const auto setting =
+            std::find_if(std::begin(own_settings), std::end(own_settings), [&](const Setting &one) { return one.name == name; });
+        if (flag != std::end(own_flags))
+            flag->take(options);
+        else if (setting == std::end(own_settings))
+            refuse(argument);
+        else if (name != argument)
+            setting->take(options, require_value(std::string(argument.substr(name.size() + 1)), setting->needed));
+        else
+            setting->take(options, require_value(++index < argc ? argv[index] : "", setting->needed));
+    }
+    for (; index < argc; ++index)
+        options.request.arguments.emplace_back(argv[index]);
+    if (!options.request.allow.empty() && options.request.narrowing.network != LeftNetwork::policys)
+        throw Failure(FailureKind::command_line,
+                      "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
+    return options;
+}
+
+// The ways in which a network is closed, by the policy or by an option of the start.
+
+std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended)
+{
+    const bool has_failed = ended.by_signal ? ended.value == SIGINT : ended.value != 0; // who waits in vain gives up with Ctrl-C
+    if (network.mode == NetworkMode::full || !has_failed) return "";
+    const char *remedy = is_of_start(network) ? "start without that option" : "ask the administrator to change that key";
+    return "if the agent could not connect: " + name_of(network) + " allows " + reached_in(network) + "; " + remedy;
+}
+
+// The wrapper's own look at the policy.
 
 UniqueFd open_cwd()
 {

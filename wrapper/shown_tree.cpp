@@ -9,8 +9,6 @@
 
 namespace pi_agent {
 
-// Looking at a tree by descriptor.
-
 namespace {
 
 constexpr unsigned entries_between_clocks = 32;
@@ -21,7 +19,38 @@ UniqueFd reopen(FdRef place, int flags)
     return UniqueFd::adopt(open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), flags | O_NOCTTY | O_CLOEXEC));
 }
 
+bool is_same(const Mark &before, const Mark &after)
+{
+    return before.identity == after.identity || (before.content && after.content && *before.content == *after.content);
+}
+
+bool has_appeared(const Snapshot &before, const std::string &path, const Mark &mark, const timespec &start)
+{
+    if (mark.appearing == Appearing::is_ordinary) return false;
+    if (mark.appearing == Appearing::counts_in_known_directory && !before.program_directories.contains(path.substr(0, path.rfind('/'))))
+        return false;
+    const bool was_looked_for = before.is_complete || (mark.found_first && before.has_first_places);
+    return was_looked_for || is_later(mark.changed, start);
+}
+
+constexpr off_t content_limit = 64UL * 1024; // bytes of one file that are kept; of a larger one its identity has to do
+
+std::string identity_of(const struct stat &facts)
+{
+    const auto joined = [](auto... numbers) { return ((std::to_string(numbers) + " ") + ...); };
+    return joined(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mode, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec,
+                  facts.st_ctim.tv_sec, facts.st_ctim.tv_nsec);
+}
+
+// npm's links to the programs of installed packages: as ordinary as the packages.
+bool leads_to_a_package(const std::string &directory, const std::string &target)
+{
+    return ("/" + directory).ends_with("/node_modules/.bin") && target.starts_with("../") && target.find("..", 3) == std::string::npos;
+}
+
 } // namespace
+
+// Looking at a tree by descriptor.
 
 void Budget::take_one() noexcept
 {
@@ -124,24 +153,6 @@ std::string normal_path(const std::string &path)
 
 // Comparing two looks.
 
-namespace {
-
-bool is_same(const Mark &before, const Mark &after)
-{
-    return before.identity == after.identity || (before.content && after.content && *before.content == *after.content);
-}
-
-bool has_appeared(const Snapshot &before, const std::string &path, const Mark &mark, const timespec &start)
-{
-    if (mark.appearing == Appearing::is_ordinary) return false;
-    if (mark.appearing == Appearing::counts_in_known_directory && !before.program_directories.contains(path.substr(0, path.rfind('/'))))
-        return false;
-    const bool was_looked_for = before.is_complete || (mark.found_first && before.has_first_places);
-    return was_looked_for || is_later(mark.changed, start);
-}
-
-} // namespace
-
 bool is_later(const timespec &time, const timespec &than) noexcept
 {
     return time.tv_sec != than.tv_sec ? time.tv_sec > than.tv_sec : time.tv_nsec > than.tv_nsec;
@@ -166,25 +177,6 @@ std::vector<Finding> compare(const Snapshot &before, const Snapshot &after, cons
 }
 
 // Marks: what a file is known again by.
-
-namespace {
-
-constexpr off_t content_limit = 64UL * 1024; // bytes of one file that are kept; of a larger one its identity has to do
-
-std::string identity_of(const struct stat &facts)
-{
-    const auto joined = [](auto... numbers) { return ((std::to_string(numbers) + " ") + ...); };
-    return joined(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mode, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec,
-                  facts.st_ctim.tv_sec, facts.st_ctim.tv_nsec);
-}
-
-// npm's links to the programs of installed packages: as ordinary as the packages.
-bool leads_to_a_package(const std::string &directory, const std::string &target)
-{
-    return ("/" + directory).ends_with("/node_modules/.bin") && target.starts_with("../") && target.find("..", 3) == std::string::npos;
-}
-
-} // namespace
 
 void Marker::add(const std::string &path, const std::string &what, Mark mark)
 {

@@ -5,7 +5,6 @@
 #include "runner/filter/call_rules.hpp"
 
 #include <seccomp.h>
-#include <sys/mman.h>
 
 #include <cstdio>
 #include <cstring>

@@ -42,81 +42,6 @@ void give_up_new_privileges()
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("seccomp: giving up new privileges");
 }
 
-} // namespace
-
-void install_root_call_filter()
-{
-    load(root_call_program, SECCOMP_FILTER_FLAG_TSYNC, "installing the list of root's calls");
-}
-
-void install_call_filter()
-{
-    if (!defence_is_on("call-filter")) return;
-    give_up_new_privileges();
-    load(call_program, 0, "installing the list of calls");
-}
-
-void refuse_tracing()
-{
-    if (!defence_is_on("seccomp-filter")) return;
-    give_up_new_privileges();
-    load(no_tracing_program, 0, "refusing what debuggers do");
-}
-
-void refuse_attributes()
-{
-    if (!defence_is_on("attribute-filter")) return;
-    give_up_new_privileges();
-    load(no_attributes_program, 0, "refusing what changes attributes of files");
-}
-
-UniqueFd install_agent_call_filter(SetGidCalls set_gid)
-{
-    if (!defence_is_on("seccomp-filter")) return {};
-    give_up_new_privileges();
-    const bool others_too = defence_is_on("limits-of-others");
-    if (set_gid == SetGidCalls::asked && others_too) {
-        // Once the question is read, a signal interrupts no chmod(2), as outside (Linux 5.19).
-        const sock_fprog program = program_of(asking_call_program);
-        UniqueFd questions = UniqueFd::adopt(
-            static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER | wait_killable, &program)));
-        if (questions) return questions;
-        if (errno != EBUSY && errno != EINVAL) throw_errno("seccomp: installing the filter that asks");
-    }
-    if (others_too)
-        load(agent_call_program, 0, "installing the filter");
-    else
-        load(agent_call_program_without_tuning, 0, "installing the filter");
-    return {};
-}
-
-bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept
-{
-    if (program.empty()) return true;
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads it
-    const sock_fprog lines{static_cast<unsigned short>(program.size()), const_cast<sock_filter *>(program.data())};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &lines) == 0;
-}
-
-void install_mode_call_filter()
-{
-    if (!defence_is_on("mode-call-filter")) return;
-    give_up_new_privileges();
-    load(mode_call_program, 0, "installing the list of calls that change modes");
-}
-
-void install_gate_call_filter()
-{
-    if (!defence_is_on("gate-call-filter")) return;
-    give_up_new_privileges();
-    load(gate_call_program, SECCOMP_FILTER_FLAG_TSYNC, "installing the list of the gate's calls");
-}
-
-// --- Writes a session's own filter. By hand, because libseccomp would take milliseconds of each start, and nothing but numbers of calls
-// and one argument of two calls are compared.
-
-namespace {
-
 struct CallNumber {
     std::string_view name;
     std::uint32_t number;
@@ -215,6 +140,77 @@ std::vector<std::uint32_t> numbers_of_families(unsigned families)
 }
 
 } // namespace
+
+void install_root_call_filter()
+{
+    load(root_call_program, SECCOMP_FILTER_FLAG_TSYNC, "installing the list of root's calls");
+}
+
+void install_call_filter()
+{
+    if (!defence_is_on("call-filter")) return;
+    give_up_new_privileges();
+    load(call_program, 0, "installing the list of calls");
+}
+
+void refuse_tracing()
+{
+    if (!defence_is_on("seccomp-filter")) return;
+    give_up_new_privileges();
+    load(no_tracing_program, 0, "refusing what debuggers do");
+}
+
+void refuse_attributes()
+{
+    if (!defence_is_on("attribute-filter")) return;
+    give_up_new_privileges();
+    load(no_attributes_program, 0, "refusing what changes attributes of files");
+}
+
+UniqueFd install_agent_call_filter(SetGidCalls set_gid)
+{
+    if (!defence_is_on("seccomp-filter")) return {};
+    give_up_new_privileges();
+    const bool others_too = defence_is_on("limits-of-others");
+    if (set_gid == SetGidCalls::asked && others_too) {
+        // Once the question is read, a signal interrupts no chmod(2), as outside (Linux 5.19).
+        const sock_fprog program = program_of(asking_call_program);
+        UniqueFd questions = UniqueFd::adopt(
+            static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER | wait_killable, &program)));
+        if (questions) return questions;
+        if (errno != EBUSY && errno != EINVAL) throw_errno("seccomp: installing the filter that asks");
+    }
+    if (others_too)
+        load(agent_call_program, 0, "installing the filter");
+    else
+        load(agent_call_program_without_tuning, 0, "installing the filter");
+    return {};
+}
+
+bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept
+{
+    if (program.empty()) return true;
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads it
+    const sock_fprog lines{static_cast<unsigned short>(program.size()), const_cast<sock_filter *>(program.data())};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &lines) == 0;
+}
+
+void install_mode_call_filter()
+{
+    if (!defence_is_on("mode-call-filter")) return;
+    give_up_new_privileges();
+    load(mode_call_program, 0, "installing the list of calls that change modes");
+}
+
+void install_gate_call_filter()
+{
+    if (!defence_is_on("gate-call-filter")) return;
+    give_up_new_privileges();
+    load(gate_call_program, SECCOMP_FILTER_FLAG_TSYNC, "installing the list of the gate's calls");
+}
+
+// --- Writes a session's own filter. By hand, because libseccomp would take milliseconds of each start, and nothing but numbers of calls
+// and one argument of two calls are compared.
 
 std::vector<sock_filter> session_call_program(const SessionCalls &calls)
 {

@@ -247,40 +247,6 @@ void look_at_modes(Findings &findings, const CanaryPlan &plan)
     unlink(file.c_str());
 }
 
-} // namespace
-
-std::string word_for(int error)
-{
-    const char *name = strerrorname_np(error);
-    return name == nullptr ? std::to_string(error) : name;
-}
-
-void expect(std::vector<CanaryFinding> &findings, const std::string &what, const std::string &expected, const std::string &seen)
-{
-    findings.push_back({what, expected, seen, expected == seen});
-}
-
-std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
-{
-    Findings findings;
-    look_at_writing(findings, plan);
-    look_at_mounts(findings, plan);
-    look_at_sight(findings, plan);
-    if (plan.confined) look_at_processes(findings);
-    look_at_identity(findings);
-    look_at_namespaces(findings, plan);
-    if (plan.confined) look_at_calls(findings, plan);
-    if (plan.has_gate) look_at_gate(findings);
-    // A session goes without Landlock where this host lacks it (runner/inside/agent_process.hpp): not a fault, but worth reporting.
-    if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
-    look_at_modes(findings, plan);
-    return findings;
-}
-
-// The canary's questions about a network of hosts: that nothing but the gate answers, and that it denies what no policy names.
-
-namespace {
-
 constexpr int patience_seconds = 2;
 // Names and addresses that nobody has (RFC 2606, 5737, 3849).
 constexpr const char *nobodys_name = "canary.invalid";
@@ -369,6 +335,36 @@ int try_route()
 }
 
 } // namespace
+
+std::string word_for(int error)
+{
+    const char *name = strerrorname_np(error);
+    return name == nullptr ? std::to_string(error) : name;
+}
+
+void expect(std::vector<CanaryFinding> &findings, const std::string &what, const std::string &expected, const std::string &seen)
+{
+    findings.push_back({what, expected, seen, expected == seen});
+}
+
+std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
+{
+    Findings findings;
+    look_at_writing(findings, plan);
+    look_at_mounts(findings, plan);
+    look_at_sight(findings, plan);
+    if (plan.confined) look_at_processes(findings);
+    look_at_identity(findings);
+    look_at_namespaces(findings, plan);
+    if (plan.confined) look_at_calls(findings, plan);
+    if (plan.has_gate) look_at_gate(findings);
+    // A session goes without Landlock where this host lacks it (runner/inside/agent_process.hpp): not a fault, but worth reporting.
+    if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
+    look_at_modes(findings, plan);
+    return findings;
+}
+
+// The canary's questions about a network of hosts: that nothing but the gate answers, and that it denies what no policy names.
 
 void look_at_gate(std::vector<CanaryFinding> &findings)
 {
