@@ -1,5 +1,5 @@
 // Heads of HTTP and the first bytes of a connection, read strictly, and refused in their language.
-#include "gate/first_bytes.hpp"
+#include "gate/rules.hpp"
 
 #include "common/seams/seams.hpp"
 

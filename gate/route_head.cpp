@@ -1,5 +1,5 @@
 // Targets and heads at the reverse route: read strictly, allowed, and written anew.
-#include "gate/route.hpp"
+#include "gate/gate.hpp"
 
 #include "common/seams/seams.hpp"
 

@@ -1,5 +1,5 @@
 // TLS towards providers.
-#include "gate/route.hpp"
+#include "gate/gate.hpp"
 
 #include "common/seams/seams.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <cstring>

@@ -58,13 +58,13 @@ enum class DenialPart { always, unknown, set_gid, nobodys_group, plain_list, sna
 
 inline std::vector<CallDenial> denials_of(std::initializer_list<DenialPart> parts)
 {
-    struct Row {
+    struct DenialRow {
         DenialPart part{};
         std::vector<const char *> calls = {};
         std::vector<ArgumentTest> tests = {};
         int error = EPERM;
     };
-    static const std::vector<Row> rows = {
+    static const std::vector<DenialRow> rows = {
 #include "runner/filter/denials.inc"
     };
     std::vector<CallDenial> denials;
@@ -81,12 +81,12 @@ inline constexpr unsigned for_agents = 1, for_root = 2, for_gates = 4;
 // keeps; and besides those of a gate.
 inline std::vector<CallAllowance> allowances_of(unsigned whom)
 {
-    struct Row {
+    struct AllowanceRow {
         unsigned whom = 0;
         std::vector<const char *> calls = {};
         ArgumentTest test = {};
     };
-    static const std::vector<Row> rows = {
+    static const std::vector<AllowanceRow> rows = {
 #include "runner/filter/allowances.inc"
     };
     std::vector<CallAllowance> allowances;

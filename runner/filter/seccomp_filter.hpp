@@ -43,8 +43,8 @@ void refuse_tracing();
 // agent next. Nothing for an empty program. False, with errno, where the kernel does not take it.
 bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept;
 
-// Besides these, where a quota counts the agent's files: refuses what would take them out of their project (attribute of calls.toml). Throws
-// Failure.
+// Besides these, where a quota counts the agent's files: refuses what would take them out of their project (attribute of calls.toml).
+// Throws Failure.
 void refuse_attributes();
 
 // What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.cpp). For this process, all
