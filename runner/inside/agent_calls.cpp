@@ -1,8 +1,15 @@
-// Finds out what a chmod(2) of the agent's means, and asks for it outside (seccomp_unotify(2)).
+// Installs the agent's filters of system calls, writes that of a session, and answers the calls that a filter asks about
+// (seccomp_unotify(2)).
 #include "runner/inside/agent_process.hpp"
 
+#include "common/seams/seams.hpp"
+
+#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
@@ -14,71 +21,174 @@ namespace pi_agent {
 
 namespace {
 
+#include "runner/filter/call_filters.inc"
+
+constexpr unsigned wait_killable = 1U << 5U; // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, newer than some headers
+
+void install(const char *defence, std::span<const sock_filter> filter, const char *what)
+{
+    if (!defence_is_on(defence)) return;
+    give_up_new_privileges();
+    load_call_filter(filter, what);
+}
+
+// --- A session's own filter is written by hand, because libseccomp would take milliseconds of each start, and nothing but numbers of calls
+// and one argument of two calls are compared.
+
+struct CallNumber {
+    std::string_view name;
+    std::uint32_t number;
+};
+
+#include "runner/filter/call_numbers.inc"
+
+#if defined(__x86_64__)
+constexpr std::uint32_t architecture = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t architecture = AUDIT_ARCH_AARCH64;
+#else
+constexpr std::uint32_t architecture = 0;
+#endif
+static_assert(architecture != 0, "name this architecture as the kernel does");
+
+constexpr std::uint32_t first_x32_call = 0x40000000; // no other machine has numbers as high
+constexpr std::uint32_t no_call = 0xffffffff;        // what a debugger puts there so that the kernel makes none
+constexpr std::uint32_t whole_question = 0xffffffff; // personality(2): which it is
+
+const CallNumber *find_number(std::string_view name)
+{
+    const auto *const found =
+        std::find_if(std::begin(call_numbers), std::end(call_numbers), [&](const CallNumber &call) { return call.name == name; });
+    return found == std::end(call_numbers) ? nullptr : found;
+}
+
+constexpr std::uint32_t end_process = SECCOMP_RET_KILL_PROCESS;
+constexpr std::uint32_t let_through = SECCOMP_RET_ALLOW;
+
+constexpr std::uint32_t fail_with(std::uint32_t error)
+{
+    return SECCOMP_RET_ERRNO | error;
+}
+
+// What the kernel looks at of an argument that it takes as an int.
+constexpr std::size_t first_argument = offsetof(seccomp_data, args) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0);
+
+class CallProgram {
+public:
+    CallProgram()
+    {
+        load(offsetof(seccomp_data, arch));
+        test(BPF_JEQ, architecture, 1, 0);
+        end_with(end_process);
+        load(offsetof(seccomp_data, nr));
+        test(BPF_JGE, first_x32_call, 0, 2);
+        test(BPF_JEQ, no_call, 1, 0);
+        end_with(end_process);
+    }
+
+    void refuse(std::uint32_t number)
+    {
+        test(BPF_JEQ, number, 0, 1);
+        end_with(fail_with(EPERM));
+    }
+
+    // A call whose first argument is none of `values` ends with `error`.
+    void require_first_argument(std::uint32_t number, const std::vector<std::uint32_t> &values, std::uint32_t error)
+    {
+        const auto count = static_cast<std::uint8_t>(values.size());
+        test(BPF_JEQ, number, 0, static_cast<std::uint8_t>(count + 3)); // past what follows here
+        load(first_argument);
+        for (std::uint8_t index = 0; index < count; ++index)
+            test(BPF_JEQ, values[index], static_cast<std::uint8_t>(count - index), 0); // to the last line here
+        end_with(fail_with(error));
+        end_with(let_through);
+    }
+
+    [[nodiscard]] std::vector<sock_filter> take()
+    {
+        end_with(let_through);
+        return std::move(code_);
+    }
+
+private:
+    void load(std::size_t offset) { code_.push_back({BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(offset)}); }
+    void end_with(std::uint32_t action) { code_.push_back({BPF_RET | BPF_K, 0, 0, action}); }
+    // The distances count from the next line.
+    void test(unsigned how, std::uint32_t value, std::uint8_t if_true, std::uint8_t if_false)
+    {
+        code_.push_back({static_cast<std::uint16_t>(BPF_JMP | how | BPF_K), if_true, if_false, value});
+    }
+
+    std::vector<sock_filter> code_;
+};
+
+std::vector<std::uint32_t> numbers_of_families(unsigned families)
+{
+    constexpr std::uint32_t numbers[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}; // in the order of address_families
+    static_assert(std::size(numbers) == std::size(address_families));
+    std::vector<std::uint32_t> chosen;
+    for (std::size_t index = 0; index < std::size(numbers); ++index)
+        if ((families & (1U << index)) != 0) chosen.push_back(numbers[index]);
+    return chosen;
+}
+
+// --- Questions about calls.
+
 constexpr int fchmodat2_number = 452; // newer than some headers; the same for all architectures
 
 constexpr const char *access_list = "system.posix_acl_access";
 
+enum class About { mode, group, list };
+
+// A call that waits, and which of its arguments says what; -1: none.
+struct AskedCall {
+    int number;
+    About about;
+    int value;      // the mode, or the owner
+    int descriptor; // of the object; with a path, of the directory that it begins in
+    int path = -1;
+    int flags = -1; // or fixed ones
+    int fixed_flags = 0;
+};
+constexpr AskedCall asked_calls[] = {
+#ifdef SYS_chmod
+    {SYS_chmod, About::mode, 1, -1, 0},
+    {SYS_chown, About::group, 1, -1, 0},
+    {SYS_lchown, About::group, 1, -1, 0, -1, AT_SYMLINK_NOFOLLOW},
+#endif
+    {SYS_fchmod, About::mode, 1, 0},
+    {SYS_fchmodat, About::mode, 2, 0, 1},
+    {fchmodat2_number, About::mode, 2, 0, 1, 3},
+    {SYS_fchown, About::group, 1, 0},
+    {SYS_fchownat, About::group, 2, 0, 1, 4},
+    {SYS_fsetxattr, About::list, -1, 0},
+    {SYS_setxattr, About::list, -1, -1, 0},
+    {SYS_lsetxattr, About::list, -1, -1, 0, -1, AT_SYMLINK_NOFOLLOW},
+};
+
 // One call that waits. Its thread may be killed, and another thread may get its number: then what was opened by that number is not used.
 class Question {
 public:
-    Question(FdRef questions, const seccomp_notif &told) noexcept : questions_(questions), told_(told) {}
+    Question(FdRef questions, const seccomp_notif &told) noexcept
+        : questions_(questions), told_(told), call_(std::find_if(std::begin(asked_calls), std::end(asked_calls),
+                                                                 [&](const AskedCall &one) { return one.number == told.data.nr; }))
+    {
+    }
 
     // The object of the call, opened for its place alone. Throws SystemFailure with the error that the caller will see.
     [[nodiscard]] UniqueFd open_object() const
     {
+        if (call_ == std::end(asked_calls)) throw SystemFailure(ENOSYS, "an unknown question");
         const auto &of = told_.data.args;
-        switch (told_.data.nr) {
-        case SYS_fchmod:
-            return open_descriptor(of[0]);
-#ifdef SYS_chmod
-        case SYS_chmod:
-            return open_path(AT_FDCWD, of[0], 0);
-#endif
-        case SYS_fchmodat:
-            return open_path(static_cast<int>(of[0]), of[1], 0);
-        case fchmodat2_number:
-            return open_path(static_cast<int>(of[0]), of[1], static_cast<int>(of[3]));
-#ifdef SYS_chown
-        case SYS_chown:
-            return open_path(AT_FDCWD, of[0], 0);
-        case SYS_lchown:
-            return open_path(AT_FDCWD, of[0], AT_SYMLINK_NOFOLLOW);
-#endif
-        case SYS_fchown:
-            return open_descriptor(of[0]);
-        case SYS_fchownat:
-            return open_path(static_cast<int>(of[0]), of[1], static_cast<int>(of[4]));
-        case SYS_fsetxattr:
-            return open_descriptor(of[0]);
-        case SYS_setxattr:
-            return open_path(AT_FDCWD, of[0], 0);
-        case SYS_lsetxattr:
-            return open_path(AT_FDCWD, of[0], AT_SYMLINK_NOFOLLOW);
-        default:
-            throw SystemFailure(ENOSYS, "an unknown question");
-        }
+        if (call_->path < 0) return open_descriptor(of[call_->descriptor]);
+        const int from = call_->descriptor < 0 ? AT_FDCWD : static_cast<int>(of[call_->descriptor]);
+        return open_path(from, of[call_->path], call_->flags < 0 ? call_->fixed_flags : static_cast<int>(of[call_->flags]));
     }
 
-    [[nodiscard]] unsigned mode() const noexcept
-    {
-        const bool has_path_before = told_.data.nr == SYS_fchmodat || told_.data.nr == fchmodat2_number;
-        return static_cast<unsigned>(told_.data.args[has_path_before ? 2 : 1] & 07777U);
-    }
-
-    [[nodiscard]] bool is_about_a_group() const noexcept
-    {
-        switch (told_.data.nr) {
-#ifdef SYS_chown
-        case SYS_chown:
-        case SYS_lchown:
-#endif
-        case SYS_fchown:
-        case SYS_fchownat:
-            return true;
-        default:
-            return false;
-        }
-    }
+    [[nodiscard]] bool is_about(About what) const noexcept { return call_ != std::end(asked_calls) && call_->about == what; }
+    [[nodiscard]] unsigned mode() const noexcept { return static_cast<unsigned>(told_.data.args[call_->value] & 07777U); }
+    // The owner that a chown(2) sets; none where it keeps the present one.
+    [[nodiscard]] uid_t owner() const noexcept { return static_cast<uid_t>(told_.data.args[call_->value]); }
 
     // The mode that setxattr(2) writes down as a list of owner, group and others; empty where the call does something else.
     [[nodiscard]] std::optional<unsigned> mode_of_list() const
@@ -94,22 +204,8 @@ public:
         }
     }
 
-    [[nodiscard]] bool is_about_a_list() const noexcept
-    {
-        return told_.data.nr == SYS_setxattr || told_.data.nr == SYS_lsetxattr || told_.data.nr == SYS_fsetxattr;
-    }
-
-    // The owner that a chown(2) sets; none where it keeps the present one.
-    [[nodiscard]] uid_t owner() const noexcept
-    {
-        return static_cast<uid_t>(told_.data.args[told_.data.nr == SYS_fchownat ? 2 : 1]);
-    }
-
 private:
-    [[nodiscard]] std::string place(const std::string &name) const
-    {
-        return "/proc/" + std::to_string(told_.pid) + "/" + name;
-    }
+    [[nodiscard]] std::string place(const std::string &name) const { return "/proc/" + std::to_string(told_.pid) + "/" + name; }
 
     // Call it after something was opened by the caller's number.
     void require_caller() const
@@ -163,6 +259,7 @@ private:
 
     FdRef questions_;
     const seccomp_notif &told_;
+    const AskedCall *call_;
 };
 
 int ask_outside(FdRef changer, FdRef object, unsigned mode)
@@ -215,8 +312,8 @@ int answer_to_mode(const Question &question, FdRef changer)
 // The errno, 0 when it was done. Empty where the call goes on, because the kernel's answer is right and gives nobody the bit.
 std::optional<int> answer_to(const Question &question, FdRef changer)
 {
-    if (question.is_about_a_group()) return changes_nothing(question) ? std::optional(0) : std::nullopt;
-    if (!question.is_about_a_list()) return answer_to_mode(question, changer);
+    if (question.is_about(About::group)) return changes_nothing(question) ? std::optional(0) : std::nullopt;
+    if (!question.is_about(About::list)) return answer_to_mode(question, changer);
     const std::optional<unsigned> mode = question.mode_of_list();
     return mode ? answer_to_list(question, *mode, changer) : std::nullopt;
 }
@@ -261,6 +358,61 @@ void serve(FdRef questions, FdRef changer)
 }
 
 } // namespace
+
+void install_call_filter()
+{
+    install("call-filter", call_program, "installing the list of calls");
+}
+
+void refuse_tracing()
+{
+    install("seccomp-filter", no_tracing_program, "refusing what debuggers do");
+}
+
+void refuse_attributes()
+{
+    install("attribute-filter", no_attributes_program, "refusing what changes attributes of files");
+}
+
+UniqueFd install_agent_call_filter(SetGidCalls set_gid)
+{
+    if (!defence_is_on("seccomp-filter")) return {};
+    give_up_new_privileges();
+    const bool others_too = defence_is_on("limits-of-others");
+    if (set_gid == SetGidCalls::asked && others_too) {
+        // Once the question is read, a signal interrupts no chmod(2), as outside (Linux 5.19).
+        const sock_fprog program = program_of(asking_call_program);
+        UniqueFd questions = UniqueFd::adopt(
+            static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER | wait_killable, &program)));
+        if (questions) return questions;
+        if (errno != EBUSY && errno != EINVAL) throw_errno("seccomp: installing the filter that asks");
+    }
+    if (others_too)
+        load_call_filter(agent_call_program, "installing the filter");
+    else
+        load_call_filter(agent_call_program_without_tuning, "installing the filter");
+    return {};
+}
+
+bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept
+{
+    if (program.empty()) return true;
+    const sock_fprog lines = program_of(program);
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &lines) == 0;
+}
+
+std::vector<sock_filter> session_call_program(const SessionCalls &calls)
+{
+    if (calls.refused.empty() && !calls.keeps_personality && !calls.families) return {};
+    CallProgram program;
+    for (const auto &name : calls.refused)
+        if (const auto *call = find_number(name)) program.refuse(call->number);
+    if (const auto *call = find_number("personality"); call != nullptr && calls.keeps_personality)
+        program.require_first_argument(call->number, {PER_LINUX, whole_question}, EPERM);
+    if (const auto *call = find_number("socket"); call != nullptr && calls.families)
+        program.require_first_argument(call->number, numbers_of_families(*calls.families), EAFNOSUPPORT);
+    return program.take();
+}
 
 std::string seen_by(pid_t thread, const std::string &path)
 {

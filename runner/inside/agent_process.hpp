@@ -63,6 +63,48 @@ bool stand_below_launcher() noexcept;
 constexpr const char *landlock_is_there = "there";
 std::string landlock_here();
 
+// --- The filters of system calls that pi-agent-exec installs, besides a unit's own.
+
+// What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
+enum class SetGidCalls { refused, asked };
+
+// Lets only the calls of calls.toml through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
+// real-time scheduling. For a unit, an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
+// RestrictRealtime= (systemd.exec(5)) do that. Call it before install_agent_call_filter(), which goes further. Throws Failure.
+void install_call_filter();
+
+// What every agent is denied, whatever else filters its calls. Holds for this process and everything it starts; it can gain no privileges
+// any more. Throws Failure: without the filter nothing may run. With `asked`, returns the descriptor at which the calls of
+// set_gid, nobodys_group and plain_list (calls.toml) wait for an answer (seccomp_unotify(2)); once it is closed they end with ENOSYS.
+// Returns none, and those of set_gid are refused, where the kernel is too old, or where somebody outside already has such a descriptor: a
+// process can have only one.
+UniqueFd install_agent_call_filter(SetGidCalls set_gid = SetGidCalls::refused);
+
+// Besides these, where only the agent's account would keep a debugger inside its session: refuses what debuggers do (trace of
+// calls.toml). Throws Failure.
+void refuse_tracing();
+
+// What this policy refuses besides, and what it does not let through: for a process that becomes the
+// agent next. Nothing for an empty program. False, with errno, where the kernel does not take it.
+bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept;
+
+// Besides these, where a quota counts the agent's files: refuses what would take them out of their project (attribute of calls.toml).
+// Throws Failure.
+void refuse_attributes();
+
+// --- The filter of one session: what the policy refuses of system calls and sockets, and what it does not let through. Made at each start,
+// for the filters of the build are the same for all policies.
+
+// What a session's own filter refuses.
+struct SessionCalls {
+    std::vector<std::string> refused = {}; // by name: EPERM; what this machine does not have needs no refusal
+    bool keeps_personality = false;        // personality(2), except the usual one and the question which it is: EPERM
+    std::optional<unsigned> families = {}; // socket(2) of a family that is not in the set (address_families): EAFNOSUPPORT
+};
+
+// A program of the kernel's (seccomp(2)); without instructions where nothing is refused. Calls of another architecture end the process.
+std::vector<sock_filter> session_call_program(const SessionCalls &calls);
+
 // --- Answers to the agent's calls that the filter asks about (set_gid, nobodys_group and plain_list in runner/filter/calls.toml).
 
 // `path` as the process names it, translated for another one: /proc/self and /dev/fd become those of `thread`.

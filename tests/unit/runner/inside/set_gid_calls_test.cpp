@@ -2,7 +2,6 @@
 #include "runner/inside/agent_process.hpp"
 
 #include "common/base/channel.hpp"
-#include "runner/filter/seccomp_filter.hpp"
 #include "runner/wire/launch_record.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_directory.hpp"
