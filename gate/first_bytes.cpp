@@ -267,20 +267,9 @@ bool has_listed_word(std::string_view list, std::string_view word)
 bool is_for_next_station(std::string_view name, std::string_view named)
 {
     // RFC 9110, 7.6.1; host, length and coding are written anew.
-    constexpr std::string_view names[] = {"connection",
-                                          "keep-alive",
-                                          "proxy-connection",
-                                          "proxy-authorization",
-                                          "proxy-authenticate",
-                                          "te",
-                                          "trailer",
-                                          "transfer-encoding",
-                                          "upgrade",
-                                          "http2-settings",
-                                          "host",
-                                          "content-length"};
-    return std::any_of(std::begin(names), std::end(names), [&](std::string_view one) { return is_same(name, one); }) ||
-           has_listed_word(named, name);
+    constexpr std::string_view names = "connection,keep-alive,proxy-connection,proxy-authorization,proxy-authenticate,te,trailer,"
+                                       "transfer-encoding,upgrade,http2-settings,host,content-length";
+    return has_listed_word(names, name) || has_listed_word(named, name);
 }
 
 std::string write_refusal(unsigned status, std::optional<DenialReason> reason, const std::string &type, const std::string &text)

@@ -78,31 +78,12 @@ bool GateRules::may_lead_to(const Address &address, std::uint16_t port) const
            std::any_of(rules_.begin(), rules_.end(), [&](const HostRule &rule) { return is_address(rule) && covers(rule, asked); });
 }
 
-// Ranges of addresses that are not of the Internet (the IANA registries of special-purpose addresses, RFC 6890).
+// Ranges of addresses that are not of the Internet.
 
 namespace {
 
 constexpr const char *reserved[] = {
-    "0.0.0.0/8",        // this network; the kernel takes 0.0.0.0 for loopback
-    "10.0.0.0/8",       // private
-    "100.64.0.0/10",    // shared: behind a provider's NAT, and the metadata of one cloud
-    "127.0.0.0/8",      // loopback
-    "169.254.0.0/16",   // link-local, and the metadata of most clouds
-    "172.16.0.0/12",    // private
-    "192.0.0.0/24",     // protocols
-    "192.0.2.0/24",     // documentation
-    "192.88.99.0/24",   // 6to4 relays
-    "192.168.0.0/16",   // private
-    "198.18.0.0/15",    // benchmarks, and what the gate itself hands out
-    "198.51.100.0/24",  // documentation
-    "203.0.113.0/24",   // documentation
-    "224.0.0.0/4",      // multicast
-    "240.0.0.0/4",      // reserved, and broadcast
-    "168.63.129.16/32", // what a cloud serves its machines at a public address
-    "2001::/23",        // protocols: Teredo, benchmarks and others
-    "2001:db8::/32",    // documentation
-    "2002::/16",        // 6to4: any IPv4 inside
-    "3fff::/20",        // documentation
+#include "gate/reserved_ranges.inc"
 };
 
 // One of the other family is in none.

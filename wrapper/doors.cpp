@@ -14,41 +14,12 @@ namespace {
 constexpr int depth_limit = 64;                           // of a package.json
 constexpr std::size_t read_limit = std::size_t{1} << 20U; // bytes
 
-// What takes commands from files of a project.
+// What takes commands from files of a project (doors.toml).
 struct Door {
-    std::string_view what;
-    std::string_view words; // only a file with one of these, or with a backslash, which can spell any word, is one; none: every file
-    // From the directory that holds the first component; with a star, every file there with that ending, whatever is in it.
-    std::string_view paths;
+    std::string_view what, words, paths;
 };
-
-constexpr std::string_view editor = "editor's settings";
-constexpr std::string_view tasks = "editor's tasks";
-constexpr std::string_view shell = "commands for a shell that enters";
-constexpr std::string_view packages = "package manager's programs";
-
 constexpr Door doors[] = {
-    {tasks, "",
-     ".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .devcontainer/devcontainer.json .devcontainer.json "
-     ".idea/runConfigurations/*.xml .idea/watcherTasks.xml .idea/startup.xml .run/*.run.xml .zed/tasks.json .zed/debug.json "
-     ".fleet/run.json"},
-    {editor, "",
-     ".vscode/settings.json .idea/externalDependencies.xml .zed/settings.json .fleet/settings.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc "
-     ".local.vimrc .ycm_extra_conf.py .dir-locals.el .dir-locals-2.el .helix/config.toml .helix/languages.toml .kateproject"},
-    {"debugger's commands", "", ".gdbinit .lldbinit"},
-    {shell, "", ".envrc .autoenv.zsh .autoenv"},
-    {shell, "path: ref:", ".tool-versions"},
-    {shell, "hook env exec source plugin path task alias script",
-     "mise.toml .mise.toml mise.local.toml .mise.local.toml mise/config.toml .mise/config.toml .config/mise.toml .config/mise/config.toml "
-     ".config/mise/conf.d/*.toml"},
-    {"git hook", "", ".husky/* .husky/_/* .huskyrc .huskyrc.json"},
-    {packages,
-     "shell node-options node_options git init editor viewer prefix config python tokenhelper tokenHelper browser pnpmfile scripts",
-     ".npmrc"},
-    {packages, "", ".pnpmfile.cjs"},
-    {packages, "yarn-path script-shell path", ".yarnrc"},
-    {packages, "yarnPath plugins path: initScope enableScripts", ".yarnrc.yml"},
-    {packages, "runner rustc rustdoc wrapper linker alias credential browser include env paths source", ".cargo/config.toml .cargo/config"},
+#include "wrapper/doors.inc"
 };
 
 // By name: what a file is called that may be called anything before that.
@@ -146,7 +117,7 @@ void mark_file_doors(Marker &marker, const std::string &directory, std::string_v
                 marker.file(join_path(path, entry.name), std::string(door->what));
     }
     for (const auto ending : endings)
-        if (name.ends_with(ending)) marker.file(join_path(directory, name), std::string(tasks));
+        if (name.ends_with(ending)) marker.file(join_path(directory, name), "editor's tasks");
 }
 
 PackageScripts read_package_scripts(std::string_view json)

@@ -20,11 +20,6 @@ struct CanaryFinding {
 
 // Leaves nothing behind.
 std::vector<CanaryFinding> look_around(const CanaryPlan &plan);
-// The part about a network of hosts: adds what it finds.
-void look_at_gate(std::vector<CanaryFinding> &findings);
-void expect(std::vector<CanaryFinding> &findings, const std::string &what, const std::string &expected, const std::string &seen);
-// "EPERM".
-std::string word_for(int error);
 
 // --- What a process may do with paths, for `pi-agentctl why`.
 
