@@ -19,12 +19,6 @@ bool is_token(std::string_view text) noexcept
     return !text.empty() && is_made_of(text, "!#$%&'*+-.^_`|~");
 }
 
-std::string_view without_blanks(std::string_view text) noexcept
-{
-    const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-    return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
-}
-
 const std::string *find_field(const RequestHead &head, std::string_view name)
 {
     for (const auto &field : head.fields)
@@ -193,19 +187,6 @@ FirstBytes judge_http(const std::optional<Host> &named, std::uint16_t port, std:
 
 // Finding heads, and reading their fields.
 
-HeadRules rules_at_proxy()
-{
-    return {request_head_limit, 100, {"host", "content-length", "transfer-encoding"}};
-}
-
-HeadRules rules_at_route()
-{
-    return {route_head_limit,
-            128,
-            {"host", "content-length", "transfer-encoding", "upgrade", "expect", "content-encoding", "sec-websocket-key",
-             "sec-websocket-version", "origin", "sec-fetch-site"}};
-}
-
 std::size_t find_head(std::string_view bytes, std::size_t limit)
 {
     constexpr std::string_view head_end = "\r\n\r\n";
@@ -233,11 +214,11 @@ std::vector<std::pair<std::string_view, std::string_view>> read_fields(std::stri
         const std::size_t colon = std::min(line.find(':'), line.size());
         if (line.front() == ' ' || line.front() == '\t') throw RequestRefusal("a field of the head is folded over two lines");
         if (colon == line.size() || !is_token(line.substr(0, colon))) throw RequestRefusal("a line of the head is no field");
-        fields.emplace_back(line.substr(0, colon), without_blanks(line.substr(colon + 1)));
+        fields.emplace_back(line.substr(0, colon), trimmed(line.substr(colon + 1)));
         begin = end + head_line_end.size();
     }
     if (fields.size() > rules.fields) throw RequestRefusal("the head has too many fields", 431);
-    for (const std::string_view name : rules.single)
+    for (const std::string_view name : split(rules.single, ','))
         if (std::count_if(fields.begin(), fields.end(), [&](const auto &field) { return is_same(field.first, name); }) > 1)
             throw RequestRefusal("the head has a field twice that says how the message is to be read");
     return fields;
@@ -261,7 +242,7 @@ bool is_same(std::string_view one, std::string_view other) noexcept
 bool has_listed_word(std::string_view list, std::string_view word)
 {
     const auto words = split(list, ',');
-    return std::any_of(words.begin(), words.end(), [&](std::string_view one) { return is_same(without_blanks(one), word); });
+    return std::any_of(words.begin(), words.end(), [&](std::string_view one) { return is_same(trimmed(one), word); });
 }
 
 bool is_for_next_station(std::string_view name, std::string_view named)
@@ -285,7 +266,7 @@ std::string write_refusal(unsigned status, std::optional<DenialReason> reason, c
 RequestHead read_request_head(std::string_view bytes)
 {
     RequestHead head;
-    const auto fields = read_fields(bytes, rules_at_proxy());
+    const auto fields = read_fields(bytes, rules_at_proxy);
     read_first_line(bytes.substr(0, bytes.find(head_line_end)), head);
     for (const auto &[name, value] : fields)
         head.fields.push_back({std::string(name), std::string(value)});

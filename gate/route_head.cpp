@@ -78,12 +78,8 @@ bool is_left_out(std::string_view parameter)
 std::string without_credentials(std::string_view query)
 {
     std::string kept;
-    for (std::size_t begin = 0; begin < query.size();) {
-        const std::size_t end = std::min(query.find('&', begin), query.size());
-        const std::string_view parameter = query.substr(begin, end - begin);
+    for (const auto parameter : split(query, '&'))
         if (!parameter.empty() && !is_left_out(parameter)) kept.append(kept.empty() ? "?" : "&").append(parameter);
-        begin = end + 1;
-    }
     return kept;
 }
 
@@ -132,7 +128,7 @@ void require_framing(const http::fields &fields)
 template <typename Parser>
 void put_head(std::string_view head, Parser &parser)
 {
-    read_fields(head, rules_at_route());
+    read_fields(head, rules_at_route);
     if (head.starts_with(head_line_end) || head.substr(0, head.find(head_line_end)).find('\t') != head.npos)
         throw RequestRefusal("the first line is none of HTTP");
     parser.header_limit(static_cast<std::uint32_t>(route_head_limit));

@@ -128,10 +128,12 @@ constexpr std::size_t route_head_limit = 64UL * 1024;
 // How long heads may be, and which fields two readers of one message would understand differently if they came twice.
 struct HeadRules {
     std::size_t bytes, fields;
-    std::vector<std::string_view> single;
+    std::string_view single; // with commas
 };
-HeadRules rules_at_proxy(); // also for plain HTTP that a session sends by itself
-HeadRules rules_at_route();
+constexpr HeadRules rules_at_proxy = {request_head_limit, 100, "host,content-length,transfer-encoding"}; // also for plain HTTP by itself
+constexpr HeadRules rules_at_route = {route_head_limit, 128,
+                                      "host,content-length,transfer-encoding,upgrade,expect,content-encoding,sec-websocket-key,"
+                                      "sec-websocket-version,origin,sec-fetch-site"};
 
 // How many of the bytes are the head: 0 until it is whole. Throws RequestRefusal as soon as they cannot become one: each line ends in CR
 // LF, and nothing else has a control character but a tab (RFC 9112, 2.2).
