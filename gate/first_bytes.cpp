@@ -56,38 +56,11 @@ constexpr unsigned encrypted_client_hello = 0xfe0d;
 constexpr unsigned encrypted_server_name = 0xffce; // a draft
 constexpr unsigned outer_extensions = 0xfd00;      // only ever inside of an encrypted one
 
-struct Malformed : std::exception {};
-
-class Reader {
-public:
-    explicit Reader(std::string_view bytes) noexcept : rest_(bytes) {}
-    std::string_view take(std::size_t count)
-    {
-        if (count > rest_.size()) throw Malformed();
-        const std::string_view taken = rest_.substr(0, count);
-        rest_.remove_prefix(count);
-        return taken;
-    }
-    unsigned number(std::size_t bytes)
-    {
-        unsigned value = 0;
-        for (const char one : take(bytes))
-            value = (value << 8U) | static_cast<unsigned char>(one);
-        return value;
-    }
-    // A field that says its length in so many bytes before it.
-    std::string_view counted(std::size_t bytes) { return take(number(bytes)); }
-    [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
-
-private:
-    std::string_view rest_;
-};
-
 // One name, and nothing else: a list of several has no use, and readers that take the first or the last would disagree.
 std::string read_server_name(std::string_view extension)
 {
-    Reader outer(extension);
-    Reader list(outer.counted(2));
+    ByteReader outer(extension);
+    ByteReader list(outer.counted(2));
     const unsigned kind = list.number(1);
     const std::string_view name = list.counted(2);
     if (!outer.is_at_end() || !list.is_at_end() || kind != 0 || name.empty()) throw Malformed();
@@ -97,7 +70,7 @@ std::string read_server_name(std::string_view extension)
 void read_extensions(std::string_view bytes, ClientHello &hello)
 {
     std::set<unsigned> seen;
-    for (Reader rest(bytes); !rest.is_at_end();) {
+    for (ByteReader rest(bytes); !rest.is_at_end();) {
         const unsigned kind = rest.number(2);
         const std::string_view extension = rest.counted(2);
         if (!seen.insert(kind).second || kind == outer_extensions) throw Malformed();
@@ -108,7 +81,7 @@ void read_extensions(std::string_view bytes, ClientHello &hello)
 
 void read_body(std::string_view body, ClientHello &hello)
 {
-    Reader rest(body);
+    ByteReader rest(body);
     if (rest.number(1) != 3) throw Malformed(); // the first byte of each version there is
     rest.take(1 + 32);
     if (rest.counted(1).size() > 32) throw Malformed();
@@ -352,7 +325,7 @@ ClientHello read_client_hello(std::string_view bytes)
         at += record_head + length;
         if (message.size() < 4) continue;
         if (static_cast<unsigned char>(message[0]) != client_hello) return {HelloState::malformed};
-        Reader size(std::string_view(message).substr(1, 3));
+        ByteReader size(std::string_view(message).substr(1, 3));
         whole = 4 + size.number(3);
         if (whole > hello_limit) return {HelloState::malformed};
     }

@@ -191,6 +191,36 @@ PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uin
 // What the server gets: for it alone, once. It asks the server to close, so nothing of another request can follow on this connection.
 std::string write_plain_request(const RequestHead &head, const PlainRequest &request);
 
+// Bytes of a message are not what they must be.
+struct Malformed : std::exception {};
+
+// Reads a message of bytes from its beginning, each number with its highest byte first. Throws Malformed where there are fewer.
+class ByteReader {
+public:
+    explicit ByteReader(std::string_view bytes) noexcept : rest_(bytes) {}
+    std::string_view take(std::size_t count)
+    {
+        if (count > rest_.size()) throw Malformed();
+        const std::string_view taken = rest_.substr(0, count);
+        rest_.remove_prefix(count);
+        return taken;
+    }
+    unsigned number(std::size_t bytes)
+    {
+        unsigned value = 0;
+        for (const char one : take(bytes))
+            value = (value << 8U) | static_cast<unsigned char>(one);
+        return value;
+    }
+    // A field that says its length in so many bytes before it.
+    std::string_view counted(std::size_t bytes) { return take(number(bytes)); }
+    [[nodiscard]] std::size_t size() const noexcept { return rest_.size(); }
+    [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
+
+private:
+    std::string_view rest_;
+};
+
 // The first message of TLS, of which the gate reads the name that it asks for. Nothing is changed and nothing decrypted.
 
 constexpr std::size_t hello_limit = 32UL * 1024; // bytes in which a ClientHello must be whole, in however many records
