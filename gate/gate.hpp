@@ -14,7 +14,6 @@
 #include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -43,8 +42,7 @@ public:
 private:
     std::unordered_map<std::string, std::uint32_t> numbers_;
     std::unordered_map<std::uint32_t, std::string> names_;
-    std::deque<std::uint32_t> order_; // the oldest first
-    std::uint32_t next_ = 1;          // not 198.18.0.0 itself
+    std::uint32_t next_ = 1; // of a cycle without 198.18.0.0 itself: names are remembered in the order of their numbers
 };
 
 // Questions to the gate's name server, and its answers (RFC 1035). Nothing is ever forwarded: what is not here, nobody is asked.

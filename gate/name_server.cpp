@@ -265,16 +265,15 @@ NameAddresses NameTable::addresses_of(const std::string &name)
 {
     auto found = numbers_.find(name);
     if (found == numbers_.end()) {
-        if (order_.size() == name_table_limit) {
-            const auto oldest = names_.find(order_.front());
+        constexpr std::uint32_t last = count_v4 - 2; // then it begins anew with 1
+        if (numbers_.size() == name_table_limit) {
+            const auto oldest = names_.find((next_ - 1 + last - std::uint32_t{name_table_limit}) % last + 1);
             numbers_.erase(oldest->second);
             names_.erase(oldest);
-            order_.pop_front();
         }
         found = numbers_.emplace(name, next_).first;
         names_.emplace(next_, name);
-        order_.push_back(next_);
-        next_ = next_ + 1 < count_v4 - 1 ? next_ + 1 : 1;
+        next_ = next_ % last + 1;
     }
     const ip::address_v4 address(first_v4 + found->second);
     return {address, to_v6(address)};

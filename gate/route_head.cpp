@@ -39,12 +39,9 @@ void require_plain_escapes(std::string_view path)
 
 void require_plain_segments(std::string_view path)
 {
-    for (std::size_t begin = 1; begin <= path.size();) {
-        const std::size_t end = std::min(path.find('/', begin), path.size());
-        const std::string_view segment = path.substr(begin, end - begin);
+    for (const auto segment : split(path.substr(std::min<std::size_t>(path.size(), 1)), '/')) {
         if (segment == "." || segment == "..") throw RequestRefusal("the path has a segment that leads elsewhere: . or ..");
-        if (segment.empty() && end < path.size()) throw RequestRefusal("the path has an empty segment: //");
-        begin = end + 1;
+        if (segment.empty()) throw RequestRefusal("the path has an empty segment: //");
     }
 }
 
