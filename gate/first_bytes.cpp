@@ -3,11 +3,11 @@
 
 #include "common/seams/seams.hpp"
 
-#include <boost/beast/http/status.hpp>
-
 #include <set>
 
 namespace pi_agent {
+
+namespace http = boost::beast::http;
 
 namespace {
 
@@ -17,34 +17,6 @@ constexpr std::uint16_t http_port = 80;
 bool is_token(std::string_view text) noexcept
 {
     return !text.empty() && is_made_of(text, "!#$%&'*+-.^_`|~");
-}
-
-const std::string *find_field(const RequestHead &head, std::string_view name)
-{
-    for (const auto &field : head.fields)
-        if (is_same(field.name, name)) return &field.value;
-    return nullptr;
-}
-
-void read_first_line(std::string_view line, RequestHead &head)
-{
-    const std::size_t first = line.find(' ');
-    const std::size_t second = first == line.npos ? line.npos : line.find(' ', first + 1);
-    if (second == line.npos) throw RequestRefusal("the first line is not one of HTTP");
-    const std::string_view version = line.substr(second + 1);
-    head.method = line.substr(0, first);
-    head.target = line.substr(first + 1, second - first - 1);
-    const bool is_printable = std::all_of(head.target.begin(), head.target.end(), [](char one) { return one > ' ' && one <= '~'; });
-    if (!is_token(head.method) || head.target.empty() || !is_printable || (version != "HTTP/1.1" && version != "HTTP/1.0"))
-        throw RequestRefusal("the first line is not one of HTTP");
-    head.minor = version.back() == '1' ? 1 : 0;
-}
-
-std::uint64_t body_length(const RequestHead &head)
-{
-    if (find_field(head, "transfer-encoding") != nullptr) throw RequestRefusal("the request says no length of its body");
-    const std::string *length = find_field(head, "content-length");
-    return length == nullptr ? 0 : read_length(*length);
 }
 
 constexpr std::size_t record_head = 5;
@@ -228,7 +200,7 @@ bool is_for_next_station(std::string_view name, std::string_view named)
 
 std::string write_refusal(unsigned status, std::optional<DenialReason> reason, const std::string &type, const std::string &text)
 {
-    const auto phrase = boost::beast::http::obsolete_reason(boost::beast::http::int_to_status(status));
+    const auto phrase = http::obsolete_reason(http::int_to_status(status));
     return "HTTP/1.1 " + std::to_string(status) + " " + std::string(phrase.data(), phrase.size()) + "\r\n" +
            (reason ? "x-pi-agent-denied: " + std::string(text_of(*reason).word) + "\r\n" : "") + "content-type: " + type +
            "\r\ncontent-length: " + std::to_string(text.size()) + "\r\ncache-control: no-store\r\nconnection: close\r\n\r\n" + text;
@@ -238,26 +210,28 @@ std::string write_refusal(unsigned status, std::optional<DenialReason> reason, c
 
 RequestHead read_request_head(std::string_view bytes)
 {
-    RequestHead head;
-    const auto fields = read_fields(bytes, rules_at_proxy);
-    read_first_line(bytes.substr(0, bytes.find(head_line_end)), head);
-    for (const auto &[name, value] : fields)
-        head.fields.push_back({std::string(name), std::string(value)});
+    RequestParser parser;
+    put_head(bytes, parser, rules_at_proxy);
+    const RequestHead &head = parser.get();
+    const std::string_view target = view_of(head.target());
+    const bool is_printable = std::all_of(target.begin(), target.end(), [](char one) { return one > ' ' && one <= '~'; });
+    if (!is_printable || (head.version() != 11 && head.version() != 10)) throw RequestRefusal("the first line is not one of HTTP");
     return head;
 }
 
 std::optional<Target> connect_target(const RequestHead &head)
 {
     // A port is always said (RFC 9110, 9.3.6).
-    return head.method == "CONNECT" ? read_target(head.target, 0) : std::nullopt;
+    return head.method() == http::verb::connect ? read_target(view_of(head.target()), 0) : std::nullopt;
 }
 
 PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uint16_t usual_port)
 {
     PlainRequest request;
-    if (head.method == "CONNECT" || head.method == "TRACE") throw RequestRefusal("the method is not one for this");
-    std::string_view rest = head.target;
-    const std::string *host_field = find_field(head, "host");
+    if (head.method() == http::verb::connect || head.method() == http::verb::trace) throw RequestRefusal("the method is not one for this");
+    const std::string_view written = view_of(head.target());
+    std::string_view rest = written;
+    const auto host_field = head.find(http::field::host);
     const bool is_whole = at_proxy && rest.find("://") != rest.npos;
     if (at_proxy && !is_whole) throw RequestRefusal("a proxy needs a whole address");
     std::optional<Target> target;
@@ -270,33 +244,35 @@ PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uin
         rest.remove_prefix(end);
         usual_port = http_port;
     }
-    const auto named = host_field == nullptr ? std::nullopt : read_target(*host_field, usual_port);
-    if ((host_field != nullptr && !named) || (is_whole && !target)) throw RequestRefusal("the host cannot be read");
+    const bool has_host = host_field != head.end();
+    const auto named = has_host ? read_target(view_of(host_field->value()), usual_port) : std::nullopt;
+    if ((has_host && !named) || (is_whole && !target)) throw RequestRefusal("the host cannot be read");
     if (!is_whole) target = named;
     if (!target) throw RequestRefusal("the request has no host");
     if (named && !request.is_encrypted && (named->host.text != target->host.text || named->port != target->port))
         throw RequestRefusal("the request names two hosts");
     request.target = *target;
     request.path = rest.starts_with('/') || rest == "*" ? std::string(rest) : "/" + std::string(rest);
-    if (!is_whole && !head.target.starts_with('/') && head.target != "*") throw RequestRefusal("the target is not a path");
+    if (!is_whole && !written.starts_with('/') && written != "*") throw RequestRefusal("the target is not a path");
     if (request.path.find('#') != std::string::npos) throw RequestRefusal("the target has a fragment");
-    request.body = body_length(head);
+    if (head.find(http::field::transfer_encoding) != head.end()) throw RequestRefusal("the request says no length of its body");
+    if (const auto length = head.find(http::field::content_length); length != head.end())
+        request.body = read_length(view_of(length->value()));
     return request;
 }
 
 std::string write_plain_request(const RequestHead &head, const PlainRequest &request)
 {
-    const std::string *connection = find_field(head, "connection");
     std::string host = request.target.host.address && request.target.host.address->is_v6() ? "[" + request.target.host.text + "]"
                                                                                            : request.target.host.text;
     if (request.target.port != http_port) host += ":" + std::to_string(request.target.port);
     // As it came: who speaks HTTP/1.0 knows no chunks, and would take the ones of an answer for its text.
-    std::string text = head.method + " " + request.path + " HTTP/1." + std::to_string(head.minor) + "\r\nHost: " + host + "\r\n";
-    for (const auto &field : head.fields) {
-        if (!is_for_next_station(field.name, connection == nullptr ? "" : *connection))
-            text.append(field.name).append(": ").append(field.value).append(head_line_end);
-    }
-    if (find_field(head, "content-length") != nullptr) text += "Content-Length: " + std::to_string(request.body) + "\r\n";
+    std::string text(view_of(head.method_string()));
+    text += " " + request.path + (head.version() == 10 ? " HTTP/1.0\r\nHost: " : " HTTP/1.1\r\nHost: ") + host + "\r\n";
+    for (const auto &field : head)
+        if (!is_for_next_station(view_of(field.name_string()), view_of(head[http::field::connection])))
+            text.append(view_of(field.name_string())).append(": ").append(view_of(field.value())).append(head_line_end);
+    if (head.find(http::field::content_length) != head.end()) text += "Content-Length: " + std::to_string(request.body) + "\r\n";
     return text + "Connection: close\r\n\r\n";
 }
 

@@ -11,8 +11,6 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/parser.hpp>
 
 #include <functional>
 #include <memory>
@@ -284,7 +282,6 @@ bool is_credential(std::string_view name, std::string_view value);
 
 // The heads of requests and answers at the reverse route: read strictly, and written anew.
 
-using RequestParser = boost::beast::http::request_parser<boost::beast::http::buffer_body>;
 using AnswerParser = boost::beast::http::response_parser<boost::beast::http::buffer_body>;
 
 // A text that has a key in it. Its memory is overwritten when it goes; it is never copied, and never grows beyond what it reserved.

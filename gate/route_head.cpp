@@ -107,11 +107,6 @@ bool is_of_no_use_inside(std::string_view name)
 
 constexpr std::string_view http_scheme = "http://";
 
-std::string_view view_of(boost::beast::string_view text) noexcept
-{
-    return {text.data(), text.size()};
-}
-
 void require_framing(const http::fields &fields)
 {
     const auto length = fields.find(http::field::content_length);
@@ -123,18 +118,9 @@ void require_framing(const http::fields &fields)
 }
 
 template <typename Parser>
-void put_head(std::string_view head, Parser &parser)
+void put_route_head(std::string_view head, Parser &parser)
 {
-    read_fields(head, rules_at_route);
-    if (head.starts_with(head_line_end) || head.substr(0, head.find(head_line_end)).find('\t') != head.npos)
-        throw RequestRefusal("the first line is none of HTTP");
-    parser.header_limit(static_cast<std::uint32_t>(route_head_limit));
-    parser.body_limit(std::numeric_limits<std::uint64_t>::max()); // for Beast 1.74 every length is more than none
-    boost::beast::error_code problem;
-    const std::size_t taken = parser.put(boost::asio::buffer(head.data(), head.size()), problem);
-    if (problem && problem != http::error::need_buffer && problem != http::error::need_more)
-        throw RequestRefusal("the head cannot be read");
-    if (!parser.is_header_done() || taken != head.size()) throw RequestRefusal("the head cannot be read");
+    put_head(head, parser, rules_at_route);
     require_framing(parser.get());
 }
 
@@ -239,7 +225,7 @@ void SecretText::append(std::string_view more)
 
 RouteRequest read_request_head(std::string_view head, RequestParser &parser)
 {
-    put_head(head, parser);
+    put_route_head(head, parser);
     const auto &message = parser.get();
     const std::string method(view_of(message.method_string()));
     if (message.version() != 11) throw RequestRefusal("the request is not of HTTP/1.1", 505);
@@ -308,7 +294,7 @@ SecretText write_request_head(const RouteRequest &request, const RequestParser &
 
 std::optional<AnswerBody> read_answer_head(std::string_view head, AnswerParser &parser, bool asked_for_websocket)
 {
-    put_head(head, parser);
+    put_route_head(head, parser);
     const auto &message = parser.get();
     const unsigned status = message.result_int();
     if (message.version() != 11 && message.version() != 10) throw RequestRefusal("the answer is not of HTTP/1.1");

@@ -7,6 +7,8 @@
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/network_v6.hpp>
+#include <boost/beast/http/buffer_body.hpp>
+#include <boost/beast/http/parser.hpp>
 
 #include <limits>
 
@@ -160,16 +162,29 @@ std::string write_refusal(unsigned status, std::optional<DenialReason> reason, c
 
 // The head of a request at the proxy, or of plain HTTP that a session sends by itself: read strictly, and written anew.
 
-struct RequestHead {
-    std::string method;
-    std::string target;
-    unsigned minor = 1; // of HTTP/1.x
-    struct Field {
-        std::string name; // as it was written
-        std::string value;
-    };
-    std::vector<Field> fields = {};
-};
+using RequestParser = boost::beast::http::request_parser<boost::beast::http::buffer_body>;
+using RequestHead = boost::beast::http::request_header<>;
+
+inline std::string_view view_of(boost::beast::string_view text) noexcept
+{
+    return {text.data(), text.size()};
+}
+
+// Puts a whole head into the parser, once its fields are read strictly. Throws RequestRefusal.
+template <typename Parser>
+void put_head(std::string_view head, Parser &parser, const HeadRules &rules)
+{
+    read_fields(head, rules);
+    if (head.starts_with(head_line_end) || head.substr(0, head.find(head_line_end)).find('\t') != head.npos)
+        throw RequestRefusal("the first line is none of HTTP");
+    parser.header_limit(static_cast<std::uint32_t>(rules.bytes));
+    parser.body_limit(std::numeric_limits<std::uint64_t>::max()); // for Beast 1.74 every length is more than none
+    boost::beast::error_code problem;
+    const std::size_t taken = parser.put(boost::asio::buffer(head.data(), head.size()), problem);
+    if (problem && problem != boost::beast::http::error::need_buffer && problem != boost::beast::http::error::need_more)
+        throw RequestRefusal("the head cannot be read");
+    if (!parser.is_header_done() || taken != head.size()) throw RequestRefusal("the head cannot be read");
+}
 
 // `head` as find_head() found it. Throws RequestRefusal.
 RequestHead read_request_head(std::string_view head);
