@@ -1,4 +1,4 @@
-// Installs the agent's filters of system calls, writes that of a session, and answers the calls that a filter asks about
+// Installs the agent's filters of system calls, writes a session's own, and answers what a filter asks about (seccomp_unotify(2)).
 // (seccomp_unotify(2)).
 #include "runner/inside/agent_process.hpp"
 

@@ -14,7 +14,6 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
-#include <memory>
 #include <netdb.h>
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
