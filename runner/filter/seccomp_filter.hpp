@@ -6,9 +6,7 @@
 
 #include <linux/filter.h>
 
-#include <optional>
 #include <span>
-#include <vector>
 
 namespace pi_agent {
 
