@@ -53,19 +53,15 @@ void expect_refusal(Findings &findings, const std::string &what, int error)
 int try_write(const std::string &directory)
 {
     const std::string file = directory + "/.pi-agent-canary-" + std::to_string(getpid());
-    const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return errno;
-    close(fd);
+    const UniqueFd made = UniqueFd::adopt(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!made) return errno;
     unlink(file.c_str());
     return 0;
 }
 
 int try_open(const std::string &path, int flags)
 {
-    const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return errno;
-    close(fd);
-    return 0;
+    return UniqueFd::adopt(open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) ? 0 : errno;
 }
 
 std::vector<std::string> names_in(const std::string &path)
@@ -173,9 +169,7 @@ void look_at_identity(Findings &findings)
     expect(findings, "account", "not root", getuid() == 0 || getgid() == 0 ? "root" : "not root");
     std::array<gid_t, 64> groups{};
     const int count = getgroups(static_cast<int>(groups.size()), groups.data());
-    bool root_group = count < 0;
-    for (int index = 0; index < count; ++index)
-        root_group = root_group || groups.at(static_cast<std::size_t>(index)) == 0;
+    const bool root_group = count < 0 || std::find(groups.begin(), groups.begin() + count, gid_t{0}) != groups.begin() + count;
     expect(findings, "group of root", "not a member", root_group ? "member" : "not a member");
     rlimit core{};
     expect(findings, "core files", "none", getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max == 0 ? "none" : "possible");
@@ -248,13 +242,12 @@ void look_at_calls(Findings &findings, const CanaryPlan &plan)
 void look_at_modes(Findings &findings, const CanaryPlan &plan)
 {
     const std::string file = plan.project + "/.pi-agent-canary-mode-" + std::to_string(getpid());
-    const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) { // not tried, and so not held
+    const UniqueFd made = UniqueFd::adopt(open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!made) { // not tried, and so not held
         findings.push_back({setuid_in_project, "refused", "not made (" + word_for(errno) + ")", false});
         return;
     }
-    expect_refusal(findings, setuid_in_project, fchmod(fd, 04700) == 0 ? 0 : errno);
-    close(fd);
+    expect_refusal(findings, setuid_in_project, fchmod(made.get(), 04700) == 0 ? 0 : errno);
     unlink(file.c_str());
 }
 
