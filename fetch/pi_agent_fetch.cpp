@@ -18,6 +18,10 @@ namespace {
 
 using namespace pi_agent;
 
+const std::string fetch_place = fetch_directory;
+const std::string tree = fetch_place + "/" + fetched_tree;
+const std::string certificate_place = fetch_place + "/certificates.pem";
+
 // --- Starting tar and npm in the unit that this program has for itself, and waiting for them: what they leave running ends with it.
 
 constexpr std::size_t kept_output = 4000;
@@ -25,31 +29,6 @@ constexpr std::size_t kept_output = 4000;
 struct ProgramOutcome {
     int status = 0;     // exit code, or 128 and the signal
     std::string output; // the end of what it wrote, to either stream
-};
-
-// Begins in a directory, reads nothing, and writes to one end.
-class SpawnActions {
-public:
-    SpawnActions(const std::string &directory, FdRef end)
-    {
-        check(::posix_spawn_file_actions_init(&actions_));
-        check(::posix_spawn_file_actions_addchdir_np(&actions_, directory.c_str()));
-        check(::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
-        for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
-            check(::posix_spawn_file_actions_adddup2(&actions_, end.get(), stream));
-    }
-    ~SpawnActions() { ::posix_spawn_file_actions_destroy(&actions_); }
-    SpawnActions(const SpawnActions &) = delete;
-    SpawnActions &operator=(const SpawnActions &) = delete;
-
-    [[nodiscard]] const posix_spawn_file_actions_t *get() const noexcept { return &actions_; }
-
-private:
-    static void check(int error)
-    {
-        if (error != 0) throw SystemFailure(error, "cannot prepare a program");
-    }
-    posix_spawn_file_actions_t actions_{};
 };
 
 void keep_output(FdRef end, std::string &text, bool &at_end)
@@ -75,11 +54,18 @@ ProgramOutcome run_fetch_program(const std::vector<std::string> &arguments, cons
                                  const std::string &directory)
 {
     auto [output, their_end] = make_pipe();
-    const SpawnActions actions(directory, their_end);
+    posix_spawn_file_actions_t actions{};
+    int error = ::posix_spawn_file_actions_init(&actions);
+    if (error == 0) error = ::posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
+    if (error == 0) error = ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+        if (error == 0) error = ::posix_spawn_file_actions_adddup2(&actions, their_end.get(), stream);
+    if (error != 0) throw SystemFailure(error, "cannot prepare a program");
     pid_t pid = -1;
     const auto argv = exec_pointers(arguments);
     const auto environment = exec_pointers(variables);
-    const int error = ::posix_spawn(&pid, arguments.front().c_str(), actions.get(), nullptr, argv.data(), environment.data());
+    error = ::posix_spawn(&pid, arguments.front().c_str(), &actions, nullptr, argv.data(), environment.data());
+    ::posix_spawn_file_actions_destroy(&actions);
     if (error != 0) throw SystemFailure(error, "cannot start " + arguments.front());
     their_end.reset();
     ProgramOutcome outcome;
@@ -182,22 +168,24 @@ std::string why(CURLcode code, long status)
     return reason;
 }
 
-void prepare_transfer(CURL *handle, const FetchOrder &order, const std::string &certificate_file, const std::string &url, Arrival &arrival)
+void prepare_transfer(CURL *handle, const FetchOrder &order, const std::string &url, Arrival &arrival)
 {
     set(handle, CURLOPT_URL, url.c_str());
     // Neither a redirect nor an archive's URL leads from https to http.
     const char *protocols = order.registry.starts_with("https://") && defence_is_on("agent-https") ? "https" : "http,https";
     set(handle, CURLOPT_PROTOCOLS_STR, protocols);
     set(handle, CURLOPT_REDIR_PROTOCOLS_STR, protocols);
-    set(handle, CURLOPT_FOLLOWLOCATION, 1L);
-    set(handle, CURLOPT_MAXREDIRS, most_redirects);
-    set(handle, CURLOPT_FAILONERROR, 1L);
-    set(handle, CURLOPT_NOSIGNAL, 1L);
-    set(handle, CURLOPT_CONNECTTIMEOUT, connect_seconds);
-    set(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    set(handle, CURLOPT_LOW_SPEED_TIME, stalled_seconds);
+    for (const auto &[option, number] : {std::pair{CURLOPT_FOLLOWLOCATION, 1L},
+                                         {CURLOPT_MAXREDIRS, most_redirects},
+                                         {CURLOPT_FAILONERROR, 1L},
+                                         {CURLOPT_NOSIGNAL, 1L},
+                                         {CURLOPT_CONNECTTIMEOUT, connect_seconds},
+                                         {CURLOPT_LOW_SPEED_LIMIT, 1L},
+                                         {CURLOPT_LOW_SPEED_TIME, stalled_seconds},
+                                         {CURLOPT_NOPROGRESS, 0L}})
+        set(handle, option, number);
     set(handle, CURLOPT_USERAGENT, "pi-agent-fetch");
-    if (!certificate_file.empty()) set(handle, CURLOPT_CAINFO, certificate_file.c_str());
+    if (!order.certificates.empty()) set(handle, CURLOPT_CAINFO, certificate_place.c_str()); // in the place of the host's
     const auto secure = setting_of(order, "https-proxy");
     const auto proxy = url.starts_with("https://") && !secure.empty() ? secure : setting_of(order, "proxy");
     if (!proxy.empty()) set(handle, CURLOPT_PROXY, proxy.c_str());
@@ -209,18 +197,17 @@ void prepare_transfer(CURL *handle, const FetchOrder &order, const std::string &
     }
     set(handle, CURLOPT_WRITEFUNCTION, &take_bytes);
     set(handle, CURLOPT_WRITEDATA, static_cast<void *>(&arrival));
-    set(handle, CURLOPT_NOPROGRESS, 0L);
     set(handle, CURLOPT_XFERINFOFUNCTION, &tell_progress);
     set(handle, CURLOPT_XFERINFODATA, static_cast<void *>(&arrival));
 }
 
-void transfer(const FetchOrder &order, const std::string &certificate_file, const std::string &url, Arrival &arrival)
+void transfer(const FetchOrder &order, const std::string &url, Arrival &arrival)
 {
     const Owned<CURL> handle(curl_easy_init());
     if (!handle) throw Failure(ExitStatus::internal, "libcurl does not begin");
     const Owned<curl_slist> headers(curl_slist_append(nullptr, short_form));
     set(handle.get(), CURLOPT_HTTPHEADER, headers.get());
-    prepare_transfer(handle.get(), order, certificate_file, url, arrival);
+    prepare_transfer(handle.get(), order, url, arrival);
     const auto code = curl_easy_perform(handle.get());
     if (arrival.is_unheard) std::_Exit(EXIT_FAILURE);
     const auto about = "cannot fetch " + escape_for_display(without_secrets(url)) + ": ";
@@ -237,65 +224,48 @@ void transfer(const FetchOrder &order, const std::string &certificate_file, cons
     throw Failure(ExitStatus::unavailable, about + why(code, status));
 }
 
-class Downloader {
-public:
-    // `certificate_file`: in the place of the host's; empty for the host's.
-    Downloader(const FetchOrder &order, std::string certificate_file) : order_(order), certificate_file_(std::move(certificate_file))
-    {
-        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw Failure(ExitStatus::internal, "libcurl does not begin");
-    }
-    ~Downloader() { curl_global_cleanup(); }
-    Downloader(const Downloader &) = delete;
-    Downloader &operator=(const Downloader &) = delete;
+// A text, at most `limit` bytes. Throws Failure(unavailable), which names the URL, the reason and what to do.
+std::string get_text(const FetchOrder &order, const std::string &url, std::size_t limit)
+{
+    std::string text;
+    Arrival arrival;
+    arrival.limit = limit;
+    arrival.take = [&text](std::string_view bytes) { text += bytes; };
+    transfer(order, url, arrival);
+    return text;
+}
 
-    // A text, at most `limit` bytes. Throws Failure(unavailable), which names the URL, the reason and what to do.
-    std::string get_text(const std::string &url, std::size_t limit)
-    {
-        std::string text;
-        Arrival arrival;
-        arrival.limit = limit;
-        arrival.take = [&text](std::string_view bytes) { text += bytes; };
-        transfer(order_, certificate_file_, url, arrival);
-        return text;
+// A new file `path` of at most `limit` bytes whose sha512 is `digest`; nothing of another one stays. Throws as above, and
+// SystemFailure.
+void get_file(const FetchOrder &order, const std::string &url, const std::string &path, std::size_t limit, const std::string &digest,
+              const DownloadProgress &progress)
+{
+    const auto file = open_or_throw("cannot create " + path, FdRef(AT_FDCWD), path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    const Owned<EVP_MD_CTX> sum(EVP_MD_CTX_new());
+    if (!sum || EVP_DigestInit_ex(sum.get(), EVP_sha512(), nullptr) != 1)
+        throw Failure(ExitStatus::internal, "libcrypto does not begin a sha512");
+    Arrival arrival;
+    arrival.limit = limit;
+    arrival.progress = progress;
+    arrival.take = [&](std::string_view bytes) {
+        write_whole(file, bytes, path);
+        EVP_DigestUpdate(sum.get(), bytes.data(), bytes.size());
+    };
+    try {
+        transfer(order, url, arrival);
+        std::array<unsigned char, EVP_MAX_MD_SIZE> got{};
+        unsigned length = 0;
+        if (EVP_DigestFinal_ex(sum.get(), got.data(), &length) != 1) throw Failure(ExitStatus::internal, "libcrypto does not end a sha512");
+        if (std::string(got.begin(), got.begin() + length) != digest && defence_is_on("agent-integrity"))
+            throw Failure(ExitStatus::unavailable,
+                          "what came from " + escape_for_display(without_secrets(url)) +
+                              " is not what it should be: its sha512 is another one, so it is not used; try again, "
+                              "and if it stays so, ask who runs the registry");
+    } catch (const std::exception &) {
+        ::unlink(path.c_str()); // best_effort: it is not used, and all of the directory goes at the end
+        throw;
     }
-
-    // A new file `path` of at most `limit` bytes whose sha512 is `digest`; nothing of another one stays. Throws as above, and
-    // SystemFailure.
-    void get_file(const std::string &url, const std::string &path, std::size_t limit, const std::string &digest,
-                  const DownloadProgress &progress)
-    {
-        const auto file = open_or_throw("cannot create " + path, FdRef(AT_FDCWD), path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-        const Owned<EVP_MD_CTX> sum(EVP_MD_CTX_new());
-        if (!sum || EVP_DigestInit_ex(sum.get(), EVP_sha512(), nullptr) != 1)
-            throw Failure(ExitStatus::internal, "libcrypto does not begin a sha512");
-        Arrival arrival;
-        arrival.limit = limit;
-        arrival.progress = progress;
-        arrival.take = [&](std::string_view bytes) {
-            write_whole(file, bytes, path);
-            EVP_DigestUpdate(sum.get(), bytes.data(), bytes.size());
-        };
-        try {
-            transfer(order_, certificate_file_, url, arrival);
-            std::array<unsigned char, EVP_MAX_MD_SIZE> got{};
-            unsigned length = 0;
-            if (EVP_DigestFinal_ex(sum.get(), got.data(), &length) != 1)
-                throw Failure(ExitStatus::internal, "libcrypto does not end a sha512");
-            if (std::string(got.begin(), got.begin() + length) != digest && defence_is_on("agent-integrity"))
-                throw Failure(ExitStatus::unavailable,
-                              "what came from " + escape_for_display(without_secrets(url)) +
-                                  " is not what it should be: its sha512 is another one, so it is not used; try again, "
-                                  "and if it stays so, ask who runs the registry");
-        } catch (const std::exception &) {
-            ::unlink(path.c_str()); // best_effort: it is not used, and all of the directory goes at the end
-            throw;
-        }
-    }
-
-private:
-    const FetchOrder &order_;
-    std::string certificate_file_;
-};
+}
 
 // --- Node and npm from the registry's own archives, by their check sums; then npm, for the agent.
 
@@ -305,9 +275,6 @@ constexpr std::size_t package_json_limit = std::size_t{1} << 20U;
 constexpr auto between_sizes = std::chrono::milliseconds(200);
 constexpr const char *system_certificates = "/etc/ssl/certs/ca-certificates.crt";
 constexpr const char *installed_npm = "/usr/bin/npm";
-const std::string fetch_place = fetch_directory;
-const std::string tree = fetch_place + "/" + fetched_tree;
-const std::string certificate_place = fetch_place + "/certificates.pem";
 
 void say(const FetchLine &line)
 {
@@ -358,17 +325,17 @@ void unpack(const std::string &archive, const std::string &directory)
 }
 
 // One of the two packages that npm itself needs.
-void fetch_pinned(const FetchOrder &order, Downloader &downloader, const PinnedPackage &pinned, const std::string &directory)
+void fetch_pinned(const FetchOrder &order, const PinnedPackage &pinned, const std::string &directory)
 {
     const auto what = pinned.package + " " + pinned.version;
     say({.text = "fetching " + what});
     const auto digest = read_integrity(pinned.integrity);
     if (!digest) throw Failure(ExitStatus::internal, "the check sum of " + what + " in pi-agent's own data is not one");
     const auto answer =
-        read_registry_answer(downloader.get_text(order.registry + pinned.package, registry_answer_limit), pinned.package, pinned.version);
+        read_registry_answer(get_text(order, order.registry + pinned.package, registry_answer_limit), pinned.package, pinned.version);
     const auto archive = directory + ".tgz";
     auto last = std::chrono::steady_clock::now() - between_sizes;
-    downloader.get_file(answer.tarball, archive, archive_limit, *digest, [&](std::uint64_t got, std::uint64_t all) {
+    get_file(order, answer.tarball, archive, archive_limit, *digest, [&](std::uint64_t got, std::uint64_t all) {
         const auto now = std::chrono::steady_clock::now();
         if (now - last < between_sizes) return;
         last = now;
@@ -410,11 +377,8 @@ FetchLine fetch_agent(const FetchOrder &given)
     auto settings = order.settings;
     settings["registry"] = order.registry;
     write_file(fetch_place + "/home/.npmrc", write_npmrc(settings));
-    {
-        Downloader downloader(order, order.certificates.empty() ? "" : certificate_place);
-        fetch_pinned(order, downloader, order.node, tree + "/node");
-        fetch_pinned(order, downloader, order.npm, fetch_place + "/boot/npm");
-    }
+    fetch_pinned(order, order.node, tree + "/node");
+    fetch_pinned(order, order.npm, fetch_place + "/boot/npm");
     run_npm(order);
     const auto package = order.platform_package.empty() ? order.package : order.platform_package;
     const auto manifest = tree + "/node_modules/" + package + "/package.json";

@@ -13,8 +13,6 @@ using asio::ip::tcp;
 using asio::ip::udp;
 using boost::system::error_code;
 
-// Asking the host's resolver in threads.
-
 namespace {
 
 constexpr std::size_t thread_count = 4;
@@ -35,44 +33,6 @@ Lookup::Answer ask(asio::thread_pool &threads, const std::string &name)
     }
     return answer;
 }
-
-} // namespace
-
-Lookup::Lookup(asio::io_context &loop) : loop_(loop), threads_(thread_count) {}
-
-void Lookup::find(const std::string &name, Found found)
-{
-    const auto known = known_.find(name);
-    const bool is_known = known != known_.end() && known->second.until > std::chrono::steady_clock::now();
-    const bool is_asked = waiting_.contains(name);
-    if (is_known || (!is_asked && waiting_.size() >= waiting_limit)) {
-        asio::post(loop_, [found = std::move(found), answer = is_known ? known->second.answer : Answer{{}, false}] { found(answer); });
-        return;
-    }
-    waiting_[name].push_back(std::move(found));
-    if (is_asked) return;
-    asio::post(threads_, [this, name] {
-        Answer found_there = ask(threads_, name);
-        asio::post(loop_, [this, name, found_there = std::move(found_there)]() mutable { answer(name, std::move(found_there)); });
-    });
-}
-
-void Lookup::answer(const std::string &name, Answer answer)
-{
-    const auto now = std::chrono::steady_clock::now();
-    if (known_.size() >= known_limit) std::erase_if(known_, [&](const auto &one) { return one.second.until <= now; });
-    if (known_.size() >= known_limit) known_.clear();
-    const auto answers = std::move(waiting_[name]);
-    waiting_.erase(name);
-    for (const auto &found : answers)
-        found(answer);
-    const auto until = now + (answer.addresses.empty() ? nothing_is_known : found_is_known);
-    known_[name] = {std::move(answer), until};
-}
-
-// Connecting to one of several addresses.
-
-namespace {
 
 constexpr std::size_t address_limit = 8;
 constexpr auto before_next = std::chrono::milliseconds(250);
@@ -147,80 +107,6 @@ private:
     std::size_t next_ = 0, open_ = 0;
 };
 
-} // namespace
-
-void dial(asio::io_context &loop, const std::vector<Address> &addresses, std::uint16_t port, Dialled dialled)
-{
-    if (addresses.empty()) return dialled(asio::error::host_not_found, tcp::socket(loop));
-    std::make_shared<Dialling>(loop, in_turn(addresses, port), std::move(dialled))->start();
-}
-
-// Counting denials, and telling the runner of them.
-
-bool tell(FdRef runner, const GateMessage &message) noexcept
-{
-    try {
-        write_packet(runner, encode(message));
-        return true;
-    } catch (const std::exception &) {
-        return false;
-    }
-}
-
-void Denials::report(GateDenial denial)
-{
-    Key key{denial.kind, denial.host, denial.port, denial.reason};
-    if (recent_.size() >= denials_a_second && !recent_.contains(key)) {
-        denial.host.clear();
-        denial.where.clear();
-        denial.port = 0;
-        key = {denial.kind, {}, 0, denial.reason};
-    }
-    denial.count = 0;
-    const auto [place, is_new] = recent_.emplace(std::move(key), std::move(denial));
-    ++place->second.count;
-    if (is_new) send(place->second);
-    if (!waits_) wait();
-}
-
-void Denials::wait()
-{
-    waits_ = true;
-    timer_.expires_after(std::chrono::seconds(1));
-    timer_.async_wait([this](const boost::system::error_code &problem) {
-        if (problem) return;
-        waits_ = false;
-        std::erase_if(recent_, [](const auto &one) { return one.second.count == 0; });
-        tell_rest();
-        if (!recent_.empty()) wait();
-    });
-}
-
-void Denials::tell_rest()
-{
-    for (auto &[key, denial] : recent_)
-        if (denial.count > 0) send(denial);
-}
-
-void Denials::send(GateDenial &denial) const
-{
-    if (tell(runner_, denial)) denial.count = 0; // or it stays counted
-}
-
-std::string text_of_denial(const GateDenial &denial)
-{
-    const DenialText &reason = text_of(denial.reason);
-    const std::string what = denial.host.empty() ? "The connection" : denial.host + ":" + std::to_string(denial.port);
-    std::string text = what + " is denied: " + reason.meaning + ".";
-    if (!denial.where.empty()) text += " The rule is at " + denial.where + ".";
-    if (*reason.key != '\0') text += std::string(" Ask the administrator: the policy's key '") + reason.key + "' would change it.";
-    return text;
-}
-
-// Reaching the outside by the rules.
-
-namespace {
-
 // The gate's descriptors and memory are the session's to use up; then nothing was denied.
 bool is_full(const error_code &problem)
 {
@@ -283,51 +169,6 @@ std::optional<Reached> refused_by(const RuleAnswer &answer)
     if (answer.almost == nullptr) return Reached{{}, DenialReason::no_rule, {}};
     return Reached{{}, DenialReason::other_port, answer.almost->where};
 }
-
-} // namespace
-
-Gate::Gate(asio::io_context &the_loop, FdRef runner, const GateOrder &order)
-    : loop(the_loop), idle(order.idle_seconds), rules(order.rules), denials(the_loop, runner), lookup(the_loop)
-{
-}
-
-std::shared_ptr<void> Gate::count_connection(bool is_at_route)
-{
-    const std::size_t more = is_at_route ? 1 : 0;
-    if (connections >= connection_limit || at_route + more > route_limit) return {};
-    ++connections;
-    at_route += more;
-    return {this, [more](Gate *gate) {
-                --gate->connections;
-                gate->at_route -= more;
-            }};
-}
-
-std::optional<Reached> why_not(const Gate &gate, const Target &target)
-{
-    return refused_by(gate.rules.find(target.host, target.port));
-}
-
-void reach_name(Gate &gate, const Target &target, WhenReached when_reached)
-{
-    Attempt{gate, target, {}, std::move(when_reached)}.look_up();
-}
-
-void reach(Gate &gate, const Target &target, WhenReached when_reached)
-{
-    const RuleAnswer answer = gate.rules.find(target.host, target.port);
-    if (auto refused = refused_by(answer)) return when_reached(std::move(*refused));
-    const Attempt attempt{gate, target, answer.rule->where, std::move(when_reached)};
-    // "localhost" is whatever the host has there. A rule for an address, or a range of them, means this one alone.
-    if (is_loopback(target.host) && (!target.host.address || answer.rule->host == "localhost"))
-        return attempt.dial_all({asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()});
-    if (target.host.address) return attempt.dial_all({*target.host.address});
-    attempt.look_up();
-}
-
-// Taking connections, each for whoever answers at its listener.
-
-namespace {
 
 constexpr auto before_again = std::chrono::milliseconds(100); // where there is no descriptor or memory left
 
@@ -400,6 +241,153 @@ private:
 };
 
 } // namespace
+
+// Asking the host's resolver in threads.
+
+Lookup::Lookup(asio::io_context &loop) : loop_(loop), threads_(thread_count) {}
+
+void Lookup::find(const std::string &name, Found found)
+{
+    const auto known = known_.find(name);
+    const bool is_known = known != known_.end() && known->second.until > std::chrono::steady_clock::now();
+    const bool is_asked = waiting_.contains(name);
+    if (is_known || (!is_asked && waiting_.size() >= waiting_limit)) {
+        asio::post(loop_, [found = std::move(found), answer = is_known ? known->second.answer : Answer{{}, false}] { found(answer); });
+        return;
+    }
+    waiting_[name].push_back(std::move(found));
+    if (is_asked) return;
+    asio::post(threads_, [this, name] {
+        Answer found_there = ask(threads_, name);
+        asio::post(loop_, [this, name, found_there = std::move(found_there)]() mutable { answer(name, std::move(found_there)); });
+    });
+}
+
+void Lookup::answer(const std::string &name, Answer answer)
+{
+    const auto now = std::chrono::steady_clock::now();
+    if (known_.size() >= known_limit) std::erase_if(known_, [&](const auto &one) { return one.second.until <= now; });
+    if (known_.size() >= known_limit) known_.clear();
+    const auto answers = std::move(waiting_[name]);
+    waiting_.erase(name);
+    for (const auto &found : answers)
+        found(answer);
+    const auto until = now + (answer.addresses.empty() ? nothing_is_known : found_is_known);
+    known_[name] = {std::move(answer), until};
+}
+
+// Connecting to one of several addresses.
+
+void dial(asio::io_context &loop, const std::vector<Address> &addresses, std::uint16_t port, Dialled dialled)
+{
+    if (addresses.empty()) return dialled(asio::error::host_not_found, tcp::socket(loop));
+    std::make_shared<Dialling>(loop, in_turn(addresses, port), std::move(dialled))->start();
+}
+
+// Counting denials, and telling the runner of them.
+
+bool tell(FdRef runner, const GateMessage &message) noexcept
+{
+    try {
+        write_packet(runner, encode(message));
+        return true;
+    } catch (const std::exception &) {
+        return false;
+    }
+}
+
+void Denials::report(GateDenial denial)
+{
+    Key key{denial.kind, denial.host, denial.port, denial.reason};
+    if (recent_.size() >= denials_a_second && !recent_.contains(key)) {
+        denial.host.clear();
+        denial.where.clear();
+        denial.port = 0;
+        key = {denial.kind, {}, 0, denial.reason};
+    }
+    denial.count = 0;
+    const auto [place, is_new] = recent_.emplace(std::move(key), std::move(denial));
+    ++place->second.count;
+    if (is_new) send(place->second);
+    if (!waits_) wait();
+}
+
+void Denials::wait()
+{
+    waits_ = true;
+    timer_.expires_after(std::chrono::seconds(1));
+    timer_.async_wait([this](const boost::system::error_code &problem) {
+        if (problem) return;
+        waits_ = false;
+        std::erase_if(recent_, [](const auto &one) { return one.second.count == 0; });
+        tell_rest();
+        if (!recent_.empty()) wait();
+    });
+}
+
+void Denials::tell_rest()
+{
+    for (auto &[key, denial] : recent_)
+        if (denial.count > 0) send(denial);
+}
+
+void Denials::send(GateDenial &denial) const
+{
+    if (tell(runner_, denial)) denial.count = 0; // or it stays counted
+}
+
+std::string text_of_denial(const GateDenial &denial)
+{
+    const DenialText &reason = text_of(denial.reason);
+    const std::string what = denial.host.empty() ? "The connection" : denial.host + ":" + std::to_string(denial.port);
+    std::string text = what + " is denied: " + reason.meaning + ".";
+    if (!denial.where.empty()) text += " The rule is at " + denial.where + ".";
+    if (*reason.key != '\0') text += std::string(" Ask the administrator: the policy's key '") + reason.key + "' would change it.";
+    return text;
+}
+
+// Reaching the outside by the rules.
+
+Gate::Gate(asio::io_context &the_loop, FdRef runner, const GateOrder &order)
+    : loop(the_loop), idle(order.idle_seconds), rules(order.rules), denials(the_loop, runner), lookup(the_loop)
+{
+}
+
+std::shared_ptr<void> Gate::count_connection(bool is_at_route)
+{
+    const std::size_t more = is_at_route ? 1 : 0;
+    if (connections >= connection_limit || at_route + more > route_limit) return {};
+    ++connections;
+    at_route += more;
+    return {this, [more](Gate *gate) {
+                --gate->connections;
+                gate->at_route -= more;
+            }};
+}
+
+std::optional<Reached> why_not(const Gate &gate, const Target &target)
+{
+    return refused_by(gate.rules.find(target.host, target.port));
+}
+
+void reach_name(Gate &gate, const Target &target, WhenReached when_reached)
+{
+    Attempt{gate, target, {}, std::move(when_reached)}.look_up();
+}
+
+void reach(Gate &gate, const Target &target, WhenReached when_reached)
+{
+    const RuleAnswer answer = gate.rules.find(target.host, target.port);
+    if (auto refused = refused_by(answer)) return when_reached(std::move(*refused));
+    const Attempt attempt{gate, target, answer.rule->where, std::move(when_reached)};
+    // "localhost" is whatever the host has there. A rule for an address, or a range of them, means this one alone.
+    if (is_loopback(target.host) && (!target.host.address || answer.rule->host == "localhost"))
+        return attempt.dial_all({asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()});
+    if (target.host.address) return attempt.dial_all({*target.host.address});
+    attempt.look_up();
+}
+
+// Taking connections, each for whoever answers at its listener.
 
 void serve(Gate &gate, std::vector<ReceivedListener> listeners)
 {

@@ -7,8 +7,6 @@
 
 namespace pi_agent {
 
-// Handing out addresses for names, and finding the names again.
-
 namespace asio = boost::asio;
 namespace ip = asio::ip;
 using boost::system::error_code;
@@ -41,44 +39,6 @@ ip::address_v4 to_v4(const Address &address)
     return ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]});
 }
 
-} // namespace
-
-NameAddresses NameTable::addresses_of(const std::string &name)
-{
-    auto found = numbers_.find(name);
-    if (found == numbers_.end()) {
-        if (order_.size() == name_table_limit) {
-            const auto oldest = names_.find(order_.front());
-            numbers_.erase(oldest->second);
-            names_.erase(oldest);
-            order_.pop_front();
-        }
-        found = numbers_.emplace(name, next_).first;
-        names_.emplace(next_, name);
-        order_.push_back(next_);
-        next_ = next_ + 1 < count_v4 - 1 ? next_ + 1 : 1;
-    }
-    const ip::address_v4 address(first_v4 + found->second);
-    return {address, to_v6(address)};
-}
-
-std::string NameTable::name_of(const Address &address) const
-{
-    if (!is_synthetic(address)) return {};
-    const auto found = names_.find(to_v4(address).to_uint() - first_v4);
-    return found == names_.end() ? "" : found->second;
-}
-
-bool NameTable::is_synthetic(const Address &address)
-{
-    const std::uint32_t number = to_v4(address).to_uint();
-    return number >= first_v4 && number - first_v4 < count_v4;
-}
-
-// Reading questions and writing answers of DNS.
-
-namespace {
-
 constexpr std::size_t head_size = 12;
 constexpr unsigned type_a = 1;
 constexpr unsigned type_aaaa = 28;
@@ -88,11 +48,6 @@ constexpr unsigned seconds_to_keep = 60;
 
 enum class Result : unsigned { no_error = 0, no_such_name = 3, not_implemented = 4, refused = 5, bad_version = 16 };
 
-unsigned number_at(std::string_view bytes, std::size_t at)
-{
-    return static_cast<unsigned>(static_cast<unsigned char>(bytes[at])) << 8U | static_cast<unsigned char>(bytes[at + 1]);
-}
-
 void put(std::string &bytes, unsigned value)
 {
     bytes.push_back(static_cast<char>(value >> 8U));
@@ -100,47 +55,40 @@ void put(std::string &bytes, unsigned value)
 }
 
 struct Question {
-    std::string name;    // with dots; may be any bytes
-    std::size_t end = 0; // of the whole question
+    std::string name = {}; // with dots; may be any bytes
     unsigned type = 0;
     unsigned in_class = 0;
 };
 
 // Without pointers: a question has nothing before it that they could mean.
-std::optional<Question> read_question(std::string_view bytes)
+Question read_question(ByteReader &rest)
 {
+    constexpr std::size_t most_of_label = 63, most_of_name = 253;
     Question question;
-    std::size_t at = head_size;
-    for (;;) {
-        if (at >= bytes.size()) return std::nullopt;
-        const std::size_t length = static_cast<unsigned char>(bytes[at]);
-        if (length == 0) break;
-        if (length > 63 || at + 1 + length >= bytes.size() || at + 1 + length - head_size > 254) return std::nullopt;
-        const std::string_view label = bytes.substr(at + 1, length);
-        if (label.find('.') != label.npos) return std::nullopt; // it would read as two labels
+    for (std::string_view label = rest.counted(1); !label.empty(); label = rest.counted(1)) {
+        if (label.size() > most_of_label || label.find('.') != label.npos) throw Malformed(); // one with a dot would read as two
         question.name.append(question.name.empty() ? "" : ".").append(label);
-        at += 1 + length;
+        if (question.name.size() > most_of_name) throw Malformed();
     }
-    if (at + 5 > bytes.size()) return std::nullopt;
-    question.type = number_at(bytes, at + 1);
-    question.in_class = number_at(bytes, at + 3);
-    question.end = at + 5;
+    question.type = rest.number(2);
+    question.in_class = rest.number(2);
     return question;
 }
 
-// What a question may have after it: one OPT (EDNS, RFC 6891). Its version, or none for a question without; false if anything else is
-// there.
-struct Extension {
-    bool is_there = false;
-    unsigned version = 0;
-};
-std::optional<Extension> read_extension(std::string_view bytes, std::size_t at, unsigned count)
+// What a question may have after it: one OPT (EDNS, RFC 6891). Its version, or none for a question without.
+std::optional<unsigned> read_extension(ByteReader &rest, unsigned count)
 {
-    if (count == 0) return at == bytes.size() ? std::optional(Extension{}) : std::nullopt;
-    constexpr std::size_t opt_size = 11;
-    if (count != 1 || bytes.size() - at < opt_size || bytes[at] != 0 || number_at(bytes, at + 1) != type_opt) return std::nullopt;
-    if (bytes.size() - at - opt_size != number_at(bytes, at + 9)) return std::nullopt;
-    return Extension{true, static_cast<unsigned char>(bytes[at + 6])};
+    std::optional<unsigned> version;
+    if (count > 1) throw Malformed();
+    if (count == 1) {
+        if (rest.number(1) != 0 || rest.number(2) != type_opt) throw Malformed();
+        rest.take(3); // how much its sender takes, and the rest of a result
+        version = rest.number(1);
+        rest.take(2);
+        rest.counted(2);
+    }
+    if (!rest.is_at_end()) throw Malformed();
+    return version;
 }
 
 struct Answer {
@@ -168,12 +116,11 @@ Answer answer_to(const Question &question, NameTable &names, bool has_v6)
     return {Result::no_error, is_v4 ? text_of(found.v4.to_bytes()) : text_of(found.v6.to_bytes())};
 }
 
-std::string write_answer(std::string_view asked, std::size_t question_end, bool has_extension, const Answer &answer)
+std::string write_answer(std::string_view asked, unsigned flags, std::size_t question_end, bool has_extension, const Answer &answer)
 {
     const auto result = static_cast<unsigned>(answer.result);
     std::string bytes(asked.substr(0, 2));
-    const unsigned recursion_desired = number_at(asked, 2) & 0x0100U;
-    put(bytes, 0x8080U | recursion_desired | (number_at(asked, 2) & 0x7800U) | (result & 0xfU));
+    put(bytes, 0x8080U | (flags & 0x7900U) | (result & 0xfU)); // the kind of question, and whether it asked for recursion
     put(bytes, question_end == head_size ? 0 : 1);
     put(bytes, answer.address.empty() ? 0 : 1);
     put(bytes, 0);
@@ -197,27 +144,6 @@ std::string write_answer(std::string_view asked, std::size_t question_end, bool 
     }
     return bytes;
 }
-
-} // namespace
-
-std::string answer_dns(std::string_view question, NameTable &names, bool has_v6)
-{
-    if (question.size() < head_size || question.size() > dns_message_limit) return {};
-    const unsigned flags = number_at(question, 2);
-    if ((flags & 0x8000U) != 0) return {}; // an answer
-    if ((flags & 0x7800U) != 0) return write_answer(question, head_size, false, {Result::not_implemented, {}});
-    if (number_at(question, 4) != 1 || number_at(question, 6) != 0 || number_at(question, 8) != 0) return {};
-    const auto asked = read_question(question);
-    if (!asked) return {};
-    const auto extension = read_extension(question, asked->end, number_at(question, 10));
-    if (!extension) return {};
-    const Answer answer = extension->version != 0 ? Answer{Result::bad_version, {}} : answer_to(*asked, names, has_v6);
-    return write_answer(question, asked->end, extension->is_there, answer);
-}
-
-// Answering questions about names, over UDP and TCP.
-
-namespace {
 
 constexpr unsigned questions_a_second = 1000;
 constexpr int questions_at_once = 16; // then others have their turn
@@ -332,6 +258,62 @@ private:
 };
 
 } // namespace
+
+// Handing out addresses for names, and finding the names again.
+
+NameAddresses NameTable::addresses_of(const std::string &name)
+{
+    auto found = numbers_.find(name);
+    if (found == numbers_.end()) {
+        constexpr std::uint32_t last = count_v4 - 2; // then it begins anew with 1
+        if (numbers_.size() == name_table_limit) {
+            const auto oldest = names_.find((next_ - 1 + last - std::uint32_t{name_table_limit}) % last + 1);
+            numbers_.erase(oldest->second);
+            names_.erase(oldest);
+        }
+        found = numbers_.emplace(name, next_).first;
+        names_.emplace(next_, name);
+        next_ = next_ % last + 1;
+    }
+    const ip::address_v4 address(first_v4 + found->second);
+    return {address, to_v6(address)};
+}
+
+std::string NameTable::name_of(const Address &address) const
+{
+    if (!is_synthetic(address)) return {};
+    const auto found = names_.find(to_v4(address).to_uint() - first_v4);
+    return found == names_.end() ? "" : found->second;
+}
+
+bool NameTable::is_synthetic(const Address &address)
+{
+    const std::uint32_t number = to_v4(address).to_uint();
+    return number >= first_v4 && number - first_v4 < count_v4;
+}
+
+// Reading questions and writing answers of DNS.
+
+std::string answer_dns(std::string_view question, NameTable &names, bool has_v6)
+try {
+    if (question.size() > dns_message_limit) return {};
+    ByteReader rest(question);
+    rest.take(2);
+    const unsigned flags = rest.number(2), questions = rest.number(2), answers = rest.number(2), authorities = rest.number(2),
+                   more = rest.number(2);
+    if ((flags & 0x8000U) != 0) return {}; // an answer
+    if ((flags & 0x7800U) != 0) return write_answer(question, flags, head_size, false, {Result::not_implemented, {}});
+    if (questions != 1 || answers != 0 || authorities != 0) return {};
+    const Question asked = read_question(rest);
+    const std::size_t end = question.size() - rest.size();
+    const auto version = read_extension(rest, more);
+    const Answer answer = version.value_or(0) != 0 ? Answer{Result::bad_version, {}} : answer_to(asked, names, has_v6);
+    return write_answer(question, flags, end, version.has_value(), answer);
+} catch (const Malformed &) {
+    return {};
+}
+
+// Answering questions about names, over UDP and TCP.
 
 void serve_names(Gate &gate, udp::socket socket)
 {

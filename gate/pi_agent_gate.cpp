@@ -1,7 +1,7 @@
 // pi-agent-gate: stands between one session and the outside. It lives in the host's network, with listeners in the session's, and passes on
 // what the policy allows. Its standard input is a channel from the runner: the order comes by it, and its end is the gate's. Its
 // standard output is a pipe to the runner, for denials.
-#include "gate/route.hpp"
+#include "gate/gate.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -1,5 +1,5 @@
 // The steps of a request at the reverse route, from its first byte to its end.
-#include "gate/route.hpp"
+#include "gate/gate.hpp"
 
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>

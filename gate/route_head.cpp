@@ -1,5 +1,5 @@
 // Targets and heads at the reverse route: read strictly, allowed, and written anew.
-#include "gate/route.hpp"
+#include "gate/gate.hpp"
 
 #include "common/seams/seams.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// --- Reading and allowing the targets of requests at the reverse route.
+namespace http = boost::beast::http;
 
 namespace {
 
@@ -39,12 +39,9 @@ void require_plain_escapes(std::string_view path)
 
 void require_plain_segments(std::string_view path)
 {
-    for (std::size_t begin = 1; begin <= path.size();) {
-        const std::size_t end = std::min(path.find('/', begin), path.size());
-        const std::string_view segment = path.substr(begin, end - begin);
+    for (const auto segment : split(path.substr(std::min<std::size_t>(path.size(), 1)), '/')) {
         if (segment == "." || segment == "..") throw RequestRefusal("the path has a segment that leads elsewhere: . or ..");
-        if (segment.empty() && end < path.size()) throw RequestRefusal("the path has an empty segment: //");
-        begin = end + 1;
+        if (segment.empty()) throw RequestRefusal("the path has an empty segment: //");
     }
 }
 
@@ -78,12 +75,8 @@ bool is_left_out(std::string_view parameter)
 std::string without_credentials(std::string_view query)
 {
     std::string kept;
-    for (std::size_t begin = 0; begin < query.size();) {
-        const std::size_t end = std::min(query.find('&', begin), query.size());
-        const std::string_view parameter = query.substr(begin, end - begin);
+    for (const auto parameter : split(query, '&'))
         if (!parameter.empty() && !is_left_out(parameter)) kept.append(kept.empty() ? "?" : "&").append(parameter);
-        begin = end + 1;
-    }
     return kept;
 }
 
@@ -97,7 +90,71 @@ bool allows(std::string_view listed, std::string_view path) noexcept
     return listed.ends_with('/') ? path.size() > listed.size() && path.starts_with(listed) : path == listed;
 }
 
+// As servers see it that hand fields to programs as variables: x_api_key is x-api-key there.
+std::string as_servers_may_see(std::string_view name)
+{
+    std::string seen(name);
+    for (char &byte : seen)
+        byte = byte == '_' ? '-' : byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+    return seen;
+}
+
+// In an answer: what would have no effect, or leads around the route.
+bool is_of_no_use_inside(std::string_view name)
+{
+    return has_word("set-cookie set-cookie2 alt-svc strict-transport-security", as_servers_may_see(name));
+}
+
+constexpr std::string_view http_scheme = "http://";
+
+void require_framing(const http::fields &fields)
+{
+    const auto length = fields.find(http::field::content_length);
+    const auto encoding = fields.find(http::field::transfer_encoding);
+    if (length != fields.end()) read_length(view_of(length->value()));
+    if (encoding != fields.end() && !is_same(view_of(encoding->value()), "chunked"))
+        throw RequestRefusal("the transfer-encoding is not chunked", 501);
+    if (length != fields.end() && encoding != fields.end()) throw RequestRefusal("the head has both content-length and transfer-encoding");
+}
+
+template <typename Parser>
+void put_route_head(std::string_view head, Parser &parser)
+{
+    put_head(head, parser, rules_at_route);
+    require_framing(parser.get());
+}
+
+// 16 bytes in base64 (RFC 6455, 4.2.1). A server that finds none takes the request for a plain GET.
+bool is_websocket_key(std::string_view key) noexcept
+{
+    constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    constexpr std::string_view last_digits = "AQgw"; // of the last byte two bits are left
+    return key.size() == 24 && key.ends_with("==") && key.find_first_not_of(digits) == 22 && last_digits.find(key[21]) != key.npos;
+}
+
+// To any other protocol a client only offers to change, and goes on as it began where nobody does (RFC 9110, 7.8). Java's own client offers
+// h2c with each request to plain HTTP. The provider hears nothing of it.
+bool asks_for_websocket(const http::fields &fields)
+{
+    const auto upgrade = fields.find(http::field::upgrade);
+    if (upgrade == fields.end() || !is_same(view_of(upgrade->value()), "websocket")) return false;
+    if (!has_listed_word(view_of(fields[http::field::connection]), "upgrade"))
+        throw RequestRefusal("the request has an upgrade that its connection does not name");
+    const bool is_whole =
+        is_websocket_key(view_of(fields[http::field::sec_websocket_key])) && view_of(fields[http::field::sec_websocket_version]) == "13";
+    if (!is_whole && defence_is_on("route-websocket-key"))
+        throw RequestRefusal("a WebSocket begins with version 13, and a key of 16 bytes");
+    return true;
+}
+
+bool has_body(const http::fields &fields)
+{
+    return fields.find(http::field::transfer_encoding) != fields.end() || fields.find(http::field::content_length) != fields.end();
+}
+
 } // namespace
+
+// --- Reading and allowing the targets of requests at the reverse route.
 
 RouteTarget read_route_target(std::string_view target)
 {
@@ -140,25 +197,6 @@ const GateProvider &choose_provider(const std::vector<GateProvider> &providers, 
 
 // The lists of fields that the reverse route passes on, and does not.
 
-namespace {
-
-// As servers see it that hand fields to programs as variables: x_api_key is x-api-key there.
-std::string as_servers_may_see(std::string_view name)
-{
-    std::string seen(name);
-    for (char &byte : seen)
-        byte = byte == '_' ? '-' : byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-    return seen;
-}
-
-// In an answer: what would have no effect, or leads around the route.
-bool is_of_no_use_inside(std::string_view name)
-{
-    return has_word("set-cookie set-cookie2 alt-svc strict-transport-security", as_servers_may_see(name));
-}
-
-} // namespace
-
 bool is_credential(std::string_view name, std::string_view value)
 {
     constexpr std::string_view names =
@@ -174,73 +212,6 @@ bool is_credential(std::string_view name, std::string_view value)
 
 // Reading heads strictly, and writing them anew.
 
-namespace http = boost::beast::http;
-
-namespace {
-
-constexpr std::string_view http_scheme = "http://";
-
-std::string_view view_of(boost::beast::string_view text) noexcept
-{
-    return {text.data(), text.size()};
-}
-
-void require_framing(const http::fields &fields)
-{
-    const auto length = fields.find(http::field::content_length);
-    const auto encoding = fields.find(http::field::transfer_encoding);
-    if (length != fields.end()) read_length(view_of(length->value()));
-    if (encoding != fields.end() && !is_same(view_of(encoding->value()), "chunked"))
-        throw RequestRefusal("the transfer-encoding is not chunked", 501);
-    if (length != fields.end() && encoding != fields.end()) throw RequestRefusal("the head has both content-length and transfer-encoding");
-}
-
-template <typename Parser>
-void put_head(std::string_view head, Parser &parser)
-{
-    read_fields(head, rules_at_route());
-    if (head.starts_with(head_line_end) || head.substr(0, head.find(head_line_end)).find('\t') != head.npos)
-        throw RequestRefusal("the first line is none of HTTP");
-    parser.header_limit(static_cast<std::uint32_t>(route_head_limit));
-    parser.body_limit(std::numeric_limits<std::uint64_t>::max()); // for Beast 1.74 every length is more than none
-    boost::beast::error_code problem;
-    const std::size_t taken = parser.put(boost::asio::buffer(head.data(), head.size()), problem);
-    if (problem && problem != http::error::need_buffer && problem != http::error::need_more)
-        throw RequestRefusal("the head cannot be read");
-    if (!parser.is_header_done() || taken != head.size()) throw RequestRefusal("the head cannot be read");
-    require_framing(parser.get());
-}
-
-// 16 bytes in base64 (RFC 6455, 4.2.1). A server that finds none takes the request for a plain GET.
-bool is_websocket_key(std::string_view key) noexcept
-{
-    constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    constexpr std::string_view last_digits = "AQgw"; // of the last byte two bits are left
-    return key.size() == 24 && key.ends_with("==") && key.find_first_not_of(digits) == 22 && last_digits.find(key[21]) != key.npos;
-}
-
-// To any other protocol a client only offers to change, and goes on as it began where nobody does (RFC 9110, 7.8). Java's own client offers
-// h2c with each request to plain HTTP. The provider hears nothing of it.
-bool asks_for_websocket(const http::fields &fields)
-{
-    const auto upgrade = fields.find(http::field::upgrade);
-    if (upgrade == fields.end() || !is_same(view_of(upgrade->value()), "websocket")) return false;
-    if (!has_listed_word(view_of(fields[http::field::connection]), "upgrade"))
-        throw RequestRefusal("the request has an upgrade that its connection does not name");
-    const bool is_whole =
-        is_websocket_key(view_of(fields[http::field::sec_websocket_key])) && view_of(fields[http::field::sec_websocket_version]) == "13";
-    if (!is_whole && defence_is_on("route-websocket-key"))
-        throw RequestRefusal("a WebSocket begins with version 13, and a key of 16 bytes");
-    return true;
-}
-
-bool has_body(const http::fields &fields)
-{
-    return fields.find(http::field::transfer_encoding) != fields.end() || fields.find(http::field::content_length) != fields.end();
-}
-
-} // namespace
-
 SecretText::~SecretText()
 {
     explicit_bzero(text_.data(), text_.size());
@@ -254,7 +225,7 @@ void SecretText::append(std::string_view more)
 
 RouteRequest read_request_head(std::string_view head, RequestParser &parser)
 {
-    put_head(head, parser);
+    put_route_head(head, parser);
     const auto &message = parser.get();
     const std::string method(view_of(message.method_string()));
     if (message.version() != 11) throw RequestRefusal("the request is not of HTTP/1.1", 505);
@@ -323,7 +294,7 @@ SecretText write_request_head(const RouteRequest &request, const RequestParser &
 
 std::optional<AnswerBody> read_answer_head(std::string_view head, AnswerParser &parser, bool asked_for_websocket)
 {
-    put_head(head, parser);
+    put_route_head(head, parser);
     const auto &message = parser.get();
     const unsigned status = message.result_int();
     if (message.version() != 11 && message.version() != 10) throw RequestRefusal("the answer is not of HTTP/1.1");

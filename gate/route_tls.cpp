@@ -1,36 +1,12 @@
 // TLS towards providers.
-#include "gate/route.hpp"
+#include "gate/gate.hpp"
 
 #include "common/seams/seams.hpp"
 
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 namespace pi_agent {
-
-namespace {
-
-// All of the text: one that ends in the middle must not leave some out in silence.
-void trust_too(X509_STORE *store, const std::string &authorities)
-{
-    const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new_mem_buf(authorities.data(), static_cast<int>(authorities.size())),
-                                                         &BIO_free);
-    std::size_t count = 0;
-    while (X509 *one = PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)) {
-        const bool is_added = X509_STORE_add_cert(store, one) == 1;
-        X509_free(one);
-        if (!is_added) throw Failure(ExitStatus::configuration, "a certificate for the gate cannot be used");
-        ++count;
-    }
-    const bool is_at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-    ERR_clear_error();
-    if (count == 0 || !is_at_end)
-        throw Failure(ExitStatus::configuration, "the certificates for the gate cannot be read; they must be PEM, one after the other");
-}
-
-} // namespace
 
 boost::asio::ssl::context make_tls_context(const std::string &authorities)
 {
@@ -44,7 +20,11 @@ boost::asio::ssl::context make_tls_context(const std::string &authorities)
     SSL_CTX_set_mode(tls, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_options(tls, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     context.set_default_verify_paths();
-    if (!authorities.empty()) trust_too(SSL_CTX_get_cert_store(tls), authorities);
+    // All of the text: of one that ends in the middle, Asio leaves none out in silence.
+    boost::system::error_code problem;
+    if (!authorities.empty()) context.add_certificate_authority(boost::asio::buffer(authorities), problem);
+    if (problem)
+        throw Failure(ExitStatus::configuration, "the certificates for the gate cannot be read; they must be PEM, one after the other");
     return context;
 }
 

@@ -11,11 +11,12 @@
 
 namespace pi_agent {
 
+namespace ip = boost::asio::ip;
+
 // Reading hosts strictly, into one form.
 
 Host to_host(const Address &address)
 {
-    namespace ip = boost::asio::ip;
     if (!address.is_v6()) return {address.to_string(), address};
     const ip::address_v6 six = address.to_v6();
     // Without its zone, which a socket of the session has for a link-local address: no rule names one, and no message takes its "%".
@@ -77,33 +78,12 @@ bool GateRules::may_lead_to(const Address &address, std::uint16_t port) const
            std::any_of(rules_.begin(), rules_.end(), [&](const HostRule &rule) { return is_address(rule) && covers(rule, asked); });
 }
 
-// Ranges of addresses that are not of the Internet (the IANA registries of special-purpose addresses, RFC 6890).
-
-namespace ip = boost::asio::ip;
+// Ranges of addresses that are not of the Internet.
 
 namespace {
 
 constexpr const char *reserved[] = {
-    "0.0.0.0/8",        // this network; the kernel takes 0.0.0.0 for loopback
-    "10.0.0.0/8",       // private
-    "100.64.0.0/10",    // shared: behind a provider's NAT, and the metadata of one cloud
-    "127.0.0.0/8",      // loopback
-    "169.254.0.0/16",   // link-local, and the metadata of most clouds
-    "172.16.0.0/12",    // private
-    "192.0.0.0/24",     // protocols
-    "192.0.2.0/24",     // documentation
-    "192.88.99.0/24",   // 6to4 relays
-    "192.168.0.0/16",   // private
-    "198.18.0.0/15",    // benchmarks, and what the gate itself hands out
-    "198.51.100.0/24",  // documentation
-    "203.0.113.0/24",   // documentation
-    "224.0.0.0/4",      // multicast
-    "240.0.0.0/4",      // reserved, and broadcast
-    "168.63.129.16/32", // what a cloud serves its machines at a public address
-    "2001::/23",        // protocols: Teredo, benchmarks and others
-    "2001:db8::/32",    // documentation
-    "2002::/16",        // 6to4: any IPv4 inside
-    "3fff::/20",        // documentation
+#include "gate/reserved_ranges.inc"
 };
 
 // One of the other family is in none.
@@ -141,6 +121,10 @@ ip::address_v4 inside_of(const ip::address_v6 &address, unsigned bits)
     return ip::address_v4(inside);
 }
 
+constexpr unsigned the_route_itself = RTM_F_FIB_MATCH; // and not what it comes to for one address
+// Of a network. A route without a gateway for more addresses is one to everywhere, or to a half of it.
+constexpr unsigned fewest_bits_v4 = 8, fewest_bits_v6 = 16;
+
 } // namespace
 
 std::vector<ip::network_v6> translating_prefixes(const std::vector<Address> &known)
@@ -175,14 +159,6 @@ bool is_of_internet(const Address &address)
 }
 
 // Asking the kernel for routes (rtnetlink(7), RTM_GETROUTE).
-
-namespace {
-
-constexpr unsigned the_route_itself = RTM_F_FIB_MATCH; // and not what it comes to for one address
-// Of a network. A route without a gateway for more addresses is one to everywhere, or to a half of it.
-constexpr unsigned fewest_bits_v4 = 8, fewest_bits_v6 = 16;
-
-} // namespace
 
 HostRoutes::HostRoutes() : netlink_(UniqueFd::adopt(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)))
 {

@@ -116,7 +116,7 @@ private:
             const RequestHead head = read_request_head(std::string_view(first_).substr(0, size));
             first_.erase(0, size);
             timer_.cancel();
-            if (head.method == "CONNECT")
+            if (head.method() == boost::beast::http::verb::connect)
                 open_tunnel(head);
             else
                 pass_request(head);

@@ -1,9 +1,7 @@
 // pi-agent-canary: runs in the agent's place, asks the sandbox from inside what it can write, see and call, and reports that as JSON. Ends
 // with 1 when an answer differs from the plan. With --look and paths it says what it may do with them.
-#include "common/base/error.hpp"
 #include "runner/inside/canary.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <iterator>

@@ -1,5 +1,5 @@
 // pi-agent-why: says what keeps this session from a host or a path. The agent runs it, in its sandbox. Ends with 1 where something does.
-#include "runner/inside/why.hpp"
+#include "runner/inside/canary.hpp"
 
 #include <cstdio>
 #include <exception>

@@ -1,7 +1,7 @@
 // What a session leaves: the search of the tree that it saw, what of it runs code outside, and the notice.
 #pragma once
 
-#include "wrapper/refusal.hpp"
+#include "wrapper/session_client.hpp"
 
 #include <ctime>
 

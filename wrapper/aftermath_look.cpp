@@ -11,8 +11,6 @@
 
 namespace pi_agent {
 
-// Walking the shown tree, the nearest repository first and then level by level.
-
 namespace {
 
 constexpr std::size_t named_limit = 3; // of the directories that were not looked at
@@ -187,34 +185,6 @@ std::vector<std::string> path_entries_within(const std::string &path, const std:
     return entries;
 }
 
-} // namespace
-
-Snapshot look_at_doors(const LookPlan &plan, Budget &budget, bool is_first_look)
-{
-    const auto tree = ShownTree::open(plan.root, budget);
-    if (tree) return Look(plan, *tree, is_first_look).run();
-    Snapshot nothing;
-    nothing.not_looked_at.push_back(plan.root);
-    return nothing;
-}
-
-LookPlan plan_look(const std::string &root, const std::string &cwd, const std::string &home, const std::string &path, ProjectScope scope)
-{
-    LookPlan plan{root, "", {}, {}, home, {}};
-    const std::string repository = nearest_repository(root, cwd).value_or(cwd);
-    if (scope == ProjectScope::project)
-        plan.root = repository;
-    else if (repository.size() > root.size())
-        plan.repository = repository.substr(root.size() + 1);
-    if (auto elsewhere = git_directory_elsewhere(repository, plan.root)) plan.git_directories.push_back(std::move(*elsewhere));
-    plan.path_entries = path_entries_within(path, plan.root, cwd);
-    return plan;
-}
-
-// Wording of the notice, and its entry in the journal.
-
-namespace {
-
 constexpr std::size_t line_limit = 10;              // findings
 constexpr std::size_t name_limit = 200;             // bytes of a name in a line
 constexpr std::size_t recorded_limit = 300;         // findings
@@ -255,6 +225,32 @@ std::string left_out(const Snapshot &after, const std::string &cwd)
 }
 
 } // namespace
+
+// Walking the shown tree, the nearest repository first and then level by level.
+
+Snapshot look_at_doors(const LookPlan &plan, Budget &budget, bool is_first_look)
+{
+    const auto tree = ShownTree::open(plan.root, budget);
+    if (tree) return Look(plan, *tree, is_first_look).run();
+    Snapshot nothing;
+    nothing.not_looked_at.push_back(plan.root);
+    return nothing;
+}
+
+LookPlan plan_look(const std::string &root, const std::string &cwd, const std::string &home, const std::string &path, ProjectScope scope)
+{
+    LookPlan plan{root, "", {}, {}, home, {}};
+    const std::string repository = nearest_repository(root, cwd).value_or(cwd);
+    if (scope == ProjectScope::project)
+        plan.root = repository;
+    else if (repository.size() > root.size())
+        plan.repository = repository.substr(root.size() + 1);
+    if (auto elsewhere = git_directory_elsewhere(repository, plan.root)) plan.git_directories.push_back(std::move(*elsewhere));
+    plan.path_entries = path_entries_within(path, plan.root, cwd);
+    return plan;
+}
+
+// Wording of the notice, and its entry in the journal.
 
 std::string aftermath_notice(const std::vector<Finding> &findings, const Snapshot &after, const std::string &cwd,
                              const std::string &recorded_session)

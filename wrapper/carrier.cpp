@@ -1,5 +1,4 @@
 // Asks for a node, and passes on what wrapper and node say.
-#include "wrapper/carrier.hpp"
 
 #include "common/as_user/user_paths.hpp"
 #include "common/base/build_settings.hpp"

@@ -9,48 +9,17 @@
 
 namespace pi_agent {
 
-// The table of files, and how each is looked at.
-
 namespace {
 
 constexpr int depth_limit = 64;                           // of a package.json
 constexpr std::size_t read_limit = std::size_t{1} << 20U; // bytes
 
-// What takes commands from files of a project.
+// What takes commands from files of a project (doors.toml).
 struct Door {
-    std::string_view what;
-    std::string_view words; // only a file with one of these, or with a backslash, which can spell any word, is one; none: every file
-    // From the directory that holds the first component; with a star, every file there with that ending, whatever is in it.
-    std::string_view paths;
+    std::string_view what, words, paths;
 };
-
-constexpr std::string_view editor = "editor's settings";
-constexpr std::string_view tasks = "editor's tasks";
-constexpr std::string_view shell = "commands for a shell that enters";
-constexpr std::string_view packages = "package manager's programs";
-
 constexpr Door doors[] = {
-    {tasks, "",
-     ".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .devcontainer/devcontainer.json .devcontainer.json "
-     ".idea/runConfigurations/*.xml .idea/watcherTasks.xml .idea/startup.xml .run/*.run.xml .zed/tasks.json .zed/debug.json "
-     ".fleet/run.json"},
-    {editor, "",
-     ".vscode/settings.json .idea/externalDependencies.xml .zed/settings.json .fleet/settings.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc "
-     ".local.vimrc .ycm_extra_conf.py .dir-locals.el .dir-locals-2.el .helix/config.toml .helix/languages.toml .kateproject"},
-    {"debugger's commands", "", ".gdbinit .lldbinit"},
-    {shell, "", ".envrc .autoenv.zsh .autoenv"},
-    {shell, "path: ref:", ".tool-versions"},
-    {shell, "hook env exec source plugin path task alias script",
-     "mise.toml .mise.toml mise.local.toml .mise.local.toml mise/config.toml .mise/config.toml .config/mise.toml .config/mise/config.toml "
-     ".config/mise/conf.d/*.toml"},
-    {"git hook", "", ".husky/* .husky/_/* .huskyrc .huskyrc.json"},
-    {packages,
-     "shell node-options node_options git init editor viewer prefix config python tokenhelper tokenHelper browser pnpmfile scripts",
-     ".npmrc"},
-    {packages, "", ".pnpmfile.cjs"},
-    {packages, "yarn-path script-shell path", ".yarnrc"},
-    {packages, "yarnPath plugins path: initScope enableScripts", ".yarnrc.yml"},
-    {packages, "runner rustc rustdoc wrapper linker alias credential browser include env paths source", ".cargo/config.toml .cargo/config"},
+#include "wrapper/doors.inc"
 };
 
 // By name: what a file is called that may be called anything before that.
@@ -96,48 +65,6 @@ void mark_package_scripts(Marker &marker, const std::string &path)
     marker.part(path, "package scripts", *facts, scripts.text, scripts.run_at_install ? Appearing::counts : Appearing::is_ordinary);
 }
 
-} // namespace
-
-void mark_file_doors(Marker &marker, const std::string &directory, std::string_view name)
-{
-    if (name == "package.json") return mark_package_scripts(marker, join_path(directory, name));
-    const auto [begin, end] = doors_by_first_component().equal_range(name);
-    for (auto found = begin; found != end; ++found) {
-        const auto [door, below] = found->second;
-        const std::size_t star = below.find("/*");
-        const std::string path = join_path(directory, below.substr(0, star));
-        if (star == below.npos) {
-            mark_with_words(marker, path, door->what, door->words);
-            continue;
-        }
-        for (const auto &entry : marker.entries(path))
-            if (entry.type != DT_DIR && entry.name.ends_with(below.substr(star + 2)))
-                marker.file(join_path(path, entry.name), std::string(door->what));
-    }
-    for (const auto ending : endings)
-        if (name.ends_with(ending)) marker.file(join_path(directory, name), std::string(tasks));
-}
-
-PackageScripts read_package_scripts(std::string_view json)
-{
-    // Its parser does not recurse, but what writes JSON does.
-    if (nests_deeper(json, depth_limit)) return {"nested too deep to be read", true}; // npm itself may read it
-    const auto package = nlohmann::json::parse(json, nullptr, false);
-    if (!package.is_object()) return {};
-    PackageScripts found;
-    for (const char *key : {"scripts", "husky", "simple-git-hooks", "pre-commit", "lint-staged"})
-        if (package.contains(key))
-            found.text += std::string(key) + "=" + package[key].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
-    for (const char *key : {"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"})
-        found.run_at_install =
-            found.run_at_install || (package.contains("scripts") && package["scripts"].is_object() && package["scripts"].contains(key));
-    return found;
-}
-
-// Looking at git directories. Every path is one that git itself would open.
-
-namespace {
-
 constexpr std::size_t small_limit = 4096; // of a file that holds a path
 constexpr unsigned nesting_limit = 16;    // of submodules and includes
 
@@ -170,6 +97,46 @@ std::string commands_of_todo(const std::string &text)
 }
 
 } // namespace
+
+// The table of files, and how each is looked at.
+
+void mark_file_doors(Marker &marker, const std::string &directory, std::string_view name)
+{
+    if (name == "package.json") return mark_package_scripts(marker, join_path(directory, name));
+    const auto [begin, end] = doors_by_first_component().equal_range(name);
+    for (auto found = begin; found != end; ++found) {
+        const auto [door, below] = found->second;
+        const std::size_t star = below.find("/*");
+        const std::string path = join_path(directory, below.substr(0, star));
+        if (star == below.npos) {
+            mark_with_words(marker, path, door->what, door->words);
+            continue;
+        }
+        for (const auto &entry : marker.entries(path))
+            if (entry.type != DT_DIR && entry.name.ends_with(below.substr(star + 2)))
+                marker.file(join_path(path, entry.name), std::string(door->what));
+    }
+    for (const auto ending : endings)
+        if (name.ends_with(ending)) marker.file(join_path(directory, name), "editor's tasks");
+}
+
+PackageScripts read_package_scripts(std::string_view json)
+{
+    // Its parser does not recurse, but what writes JSON does.
+    if (nests_deeper(json, depth_limit)) return {"nested too deep to be read", true}; // npm itself may read it
+    const auto package = nlohmann::json::parse(json, nullptr, false);
+    if (!package.is_object()) return {};
+    PackageScripts found;
+    for (const char *key : {"scripts", "husky", "simple-git-hooks", "pre-commit", "lint-staged"})
+        if (package.contains(key))
+            found.text += std::string(key) + "=" + package[key].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+    for (const char *key : {"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"})
+        found.run_at_install =
+            found.run_at_install || (package.contains("scripts") && package["scripts"].is_object() && package["scripts"].contains(key));
+    return found;
+}
+
+// Looking at git directories. Every path is one that git itself would open.
 
 // A path from git's configuration and files, if it is in the tree.
 std::optional<std::string> RepositoryDoors::beneath(const std::string &text, const std::string &base) const

@@ -4,7 +4,6 @@
 #include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/session_client.hpp"
 
 #include <sys/resource.h>
 

@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 
 #include "wrapper/aftermath.hpp"
-#include "wrapper/session_client.hpp"
 
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -157,13 +156,6 @@ std::optional<std::string> wait_for(Tunnel &tunnel, char tag, int seconds)
     return said;
 }
 
-// Until the last message is heard, whether it was. Who ended before, with something unread, would reset Slurm's connection to srun, and
-// what is on its way there would be lost (RFC 2525, 2.17).
-bool send_rest(Tunnel &tunnel)
-{
-    return wait_for(tunnel, heard_tag, sending_patience_seconds).has_value();
-}
-
 std::string name_of_node()
 {
     utsname facts{};
@@ -219,9 +211,11 @@ int serve_node()
     Program program = Program::agent;
     Hello hello;
     bool is_heard = false;
-    const auto refuse = [&](const Failure &failure) {
-        tunnel.say(message_of(report_of(failure)));
-        is_heard = send_rest(tunnel);
+    // Waits until the last message is heard: who ended before, with something unread, would reset Slurm's connection to srun, and what is
+    // on its way there would be lost (RFC 2525, 2.17).
+    const auto say_last = [&](const RunnerMessage &message) {
+        tunnel.say(message_of(message));
+        is_heard = wait_for(tunnel, heard_tag, sending_patience_seconds).has_value();
     };
     try {
         const auto said = wait_for(tunnel, hello_tag, hello_patience_seconds);
@@ -233,15 +227,14 @@ int serve_node()
         const UniqueFd cwd = open_cwd();
         run_watched(refuse_early(cwd, request.narrowing, request.allow), program, [&](std::string &session) {
             const AgentEnded ended = NodeSession(tunnel, request, cwd, session).run();
-            tunnel.say(message_of(ended));
-            is_heard = send_rest(tunnel);
+            say_last(ended);
             return ended;
         });
     } catch (const EarlyRefusal &refusal) {
         record_refusal(refusal, program);
-        refuse(refusal);
+        say_last(report_of(refusal));
     } catch (const Failure &failure) {
-        refuse(failure);
+        say_last(report_of(failure));
     }
     if (!is_heard && tunnel.has_ended()) end_own_job(hello);
     return 0;

@@ -1,5 +1,5 @@
 // What pi decides before it asks: its own options, and its look at the policy.
-#include "wrapper/refusal.hpp"
+#include "wrapper/session_client.hpp"
 
 #include "common/decide/explained.hpp"
 #include "common/host/identity.hpp"
@@ -36,39 +36,33 @@ namespace {
 constexpr std::string_view prefix = "--pi-agent-";
 constexpr std::string_view see_help = "; see: pi --pi-agent-help";
 
-// Without a value. Those that narrow a session take away only, and of two the narrower one counts.
-struct Flag {
+// Those that narrow a session take away only, and of two the narrower one counts.
+struct Option {
     std::string_view name;
-    void (*take)(WrapperOptions &options);
+    const char *needed; // with a value: the next argument, or behind "="; none: without one
+    void (*take)(WrapperOptions &options, const std::string &value);
 };
-constexpr Flag own_flags[] = {
-    {"--pi-agent-help", [](WrapperOptions &options) { options.help = true; }},
-    {"--pi-agent-explain", [](WrapperOptions &options) { options.explain = true; }},
-    {"--pi-agent-debug", [](WrapperOptions &options) { options.request.debug = true; }},
-    {"--pi-agent-sessions", [](WrapperOptions &options) { options.request.sessions = true; }},
-    {node_option, [](WrapperOptions &options) { options.on_node = true; }},
-    {"--pi-agent-shell", [](WrapperOptions &options) { options.request.program = Program::shell; }},
-    {"--pi-agent-canary", [](WrapperOptions &options) { options.request.program = Program::canary; }},
-    {"--pi-agent-read-only", [](WrapperOptions &options) { options.request.narrowing.read_only = true; }},
-    {"--pi-agent-scope=project", [](WrapperOptions &options) { options.request.narrowing.project_only = true; }},
-    {"--pi-agent-network=none", [](WrapperOptions &options) { options.request.narrowing.network = LeftNetwork::none; }},
-    {"--pi-agent-network=loopback",
-     [](WrapperOptions &options) {
+constexpr Option own_options[] = {
+    {"--pi-agent-help", nullptr, [](WrapperOptions &options, const std::string &) { options.help = true; }},
+    {"--pi-agent-explain", nullptr, [](WrapperOptions &options, const std::string &) { options.explain = true; }},
+    {"--pi-agent-debug", nullptr, [](WrapperOptions &options, const std::string &) { options.request.debug = true; }},
+    {"--pi-agent-sessions", nullptr, [](WrapperOptions &options, const std::string &) { options.request.sessions = true; }},
+    {node_option, nullptr, [](WrapperOptions &options, const std::string &) { options.on_node = true; }},
+    {"--pi-agent-shell", nullptr, [](WrapperOptions &options, const std::string &) { options.request.program = Program::shell; }},
+    {"--pi-agent-canary", nullptr, [](WrapperOptions &options, const std::string &) { options.request.program = Program::canary; }},
+    {"--pi-agent-read-only", nullptr, [](WrapperOptions &options, const std::string &) { options.request.narrowing.read_only = true; }},
+    {"--pi-agent-scope=project", nullptr,
+     [](WrapperOptions &options, const std::string &) { options.request.narrowing.project_only = true; }},
+    {"--pi-agent-network=none", nullptr,
+     [](WrapperOptions &options, const std::string &) { options.request.narrowing.network = LeftNetwork::none; }},
+    {"--pi-agent-network=loopback", nullptr,
+     [](WrapperOptions &options, const std::string &) {
          options.request.narrowing.network = std::max(options.request.narrowing.network, LeftNetwork::loopback);
      }},
-};
-
-// With a value: the next argument, or behind "=".
-struct Setting {
-    std::string_view name;
-    const char *needed;
-    void (*take)(WrapperOptions &options, std::string value);
-};
-constexpr Setting own_settings[] = {
     {"--pi-agent-tmpdir", "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp",
-     [](WrapperOptions &options, std::string value) { options.request.tmpdir = std::move(value); }},
+     [](WrapperOptions &options, const std::string &value) { options.request.tmpdir = value; }},
     {"--pi-agent-allow", "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22",
-     [](WrapperOptions &options, std::string value) { options.request.allow.push_back(std::move(value)); }},
+     [](WrapperOptions &options, const std::string &value) { options.request.allow.push_back(value); }},
 };
 
 [[noreturn]] void refuse(std::string_view option)
@@ -82,60 +76,13 @@ constexpr Setting own_settings[] = {
 }
 
 // A value that looks like one of these options was meant as one: a start that was to be read-only must not write.
-std::string require_value(std::string value, const char *needed)
+void require_value(const std::string &value, const char *needed)
 {
     if (value.empty() || value.starts_with(prefix))
         throw Failure(FailureKind::command_line,
                       std::string(needed) + (value.empty() ? "" : ", and " + escape_for_display(value) + " is an option of pi's own") +
                           std::string(see_help));
-    return value;
 }
-
-} // namespace
-
-bool asks_for_self_update(const std::vector<std::string> &agent_arguments)
-{
-    if (agent_arguments.empty() || agent_arguments.front() != "update") return false;
-    bool other_target = false;
-    for (auto argument = agent_arguments.begin() + 1; argument != agent_arguments.end(); ++argument) {
-        if (*argument == "self" || *argument == "pi" || *argument == "--self" || *argument == "--all") return true;
-        static const std::set<std::string> without_target = {"--force", "-a", "--approve", "-na", "--no-approve"};
-        other_target = other_target || !without_target.contains(*argument);
-    }
-    return !other_target;
-}
-
-WrapperOptions parse_options(int argc, const char *const *argv)
-{
-    WrapperOptions options;
-    int index = 1;
-    for (; index < argc; ++index) {
-        const std::string_view argument = argv[index];
-        if (!argument.starts_with(prefix)) break;
-        const std::string_view name = argument.substr(0, argument.find('='));
-        const auto flag = std::find_if(std::begin(own_flags), std::end(own_flags), [&](const Flag &one) { return one.name == argument; });
-        const auto setting =
-            std::find_if(std::begin(own_settings), std::end(own_settings), [&](const Setting &one) { return one.name == name; });
-        if (flag != std::end(own_flags))
-            flag->take(options);
-        else if (setting == std::end(own_settings))
-            refuse(argument);
-        else if (name != argument)
-            setting->take(options, require_value(std::string(argument.substr(name.size() + 1)), setting->needed));
-        else
-            setting->take(options, require_value(++index < argc ? argv[index] : "", setting->needed));
-    }
-    for (; index < argc; ++index)
-        options.request.arguments.emplace_back(argv[index]);
-    if (!options.request.allow.empty() && options.request.narrowing.network != LeftNetwork::policys)
-        throw Failure(FailureKind::command_line,
-                      "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
-    return options;
-}
-
-// The ways in which a network is closed, by the policy or by an option of the start.
-
-namespace {
 
 // What an option of the start leaves is loopback, or nothing (common/decide/decision.cpp).
 const char *reached_in(const NetworkPolicy &network)
@@ -145,20 +92,6 @@ const char *reached_in(const NetworkPolicy &network)
     if (network.mode == NetworkMode::hosts) return "only the hosts that it names";
     return "only the addresses of its list, which may lack those of the model provider or of the name server";
 }
-
-} // namespace
-
-std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended)
-{
-    const bool has_failed = ended.by_signal ? ended.value == SIGINT : ended.value != 0; // who waits in vain gives up with Ctrl-C
-    if (network.mode == NetworkMode::full || !has_failed) return "";
-    const char *remedy = is_of_start(network) ? "start without that option" : "ask the administrator to change that key";
-    return "if the agent could not connect: " + name_of(network) + " allows " + reached_in(network) + "; " + remedy;
-}
-
-// The wrapper's own look at the policy.
-
-namespace {
 
 Account find_caller()
 {
@@ -231,6 +164,55 @@ auto refusing(const Look &look)
 }
 
 } // namespace
+
+bool asks_for_self_update(const std::vector<std::string> &agent_arguments)
+{
+    if (agent_arguments.empty() || agent_arguments.front() != "update") return false;
+    bool other_target = false;
+    for (auto argument = agent_arguments.begin() + 1; argument != agent_arguments.end(); ++argument) {
+        if (*argument == "self" || *argument == "pi" || *argument == "--self" || *argument == "--all") return true;
+        static const std::set<std::string> without_target = {"--force", "-a", "--approve", "-na", "--no-approve"};
+        other_target = other_target || !without_target.contains(*argument);
+    }
+    return !other_target;
+}
+
+WrapperOptions parse_options(int argc, const char *const *argv)
+{
+    WrapperOptions options;
+    int index = 1;
+    for (; index < argc; ++index) {
+        const std::string_view argument = argv[index];
+        if (!argument.starts_with(prefix)) break;
+        const std::string_view name = argument.substr(0, argument.find('='));
+        const auto option = std::find_if(std::begin(own_options), std::end(own_options),
+                                         [&](const Option &one) { return one.name == (one.needed == nullptr ? argument : name); });
+        if (option == std::end(own_options)) refuse(argument);
+        std::string value;
+        if (option->needed != nullptr && name != argument) value = argument.substr(name.size() + 1);
+        if (option->needed != nullptr && name == argument && ++index < argc) value = argv[index];
+        if (option->needed != nullptr) require_value(value, option->needed);
+        option->take(options, value);
+    }
+    for (; index < argc; ++index)
+        options.request.arguments.emplace_back(argv[index]);
+    if (!options.request.allow.empty() && options.request.narrowing.network != LeftNetwork::policys)
+        throw Failure(FailureKind::command_line,
+                      "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
+    return options;
+}
+
+// The ways in which a network is closed, by the policy or by an option of the start.
+
+std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended)
+{
+    const bool has_failed = ended.by_signal ? ended.value == SIGINT : ended.value != 0; // who waits in vain gives up with Ctrl-C
+    if (network.mode == NetworkMode::full || !has_failed) return "";
+    const char *remedy = is_of_start(network) ? "start without that option" : "ask the administrator to change that key";
+    return "if the agent could not connect: " + name_of(network) + " allows " + reached_in(network) + "; " + remedy;
+}
+
+// The wrapper's own look at the policy.
 
 UniqueFd open_cwd()
 {

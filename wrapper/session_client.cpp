@@ -6,8 +6,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
-
 namespace pi_agent {
 
 void let_go_of_input_and_output()

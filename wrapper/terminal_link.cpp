@@ -8,14 +8,17 @@
 
 namespace pi_agent {
 
-// A pty's master, and its packets.
-
 namespace {
 
 constexpr int pair_patience_milliseconds = 5; // the kernel hands both bytes over in one write, or at once
 constexpr int packets_at_once = 16;           // of settings
 
+constexpr auto quiet_at_the_end = std::chrono::milliseconds(100); // the kernel hands over what was written in the background
+constexpr std::size_t kernels_buffer = 1024UL * 1024;             // more than a pty holds
+
 } // namespace
+
+// A pty's master, and its packets.
 
 PtyMaster::PtyMaster(UniqueFd master) : master_(std::move(master))
 {
@@ -109,13 +112,6 @@ std::string_view after_tag(std::string_view packet, char tag)
 }
 
 // The user's terminal and the session's pty tied together.
-
-namespace {
-
-constexpr auto quiet_at_the_end = std::chrono::milliseconds(100); // the kernel hands over what was written in the background
-constexpr std::size_t kernels_buffer = 1024UL * 1024;             // more than a pty holds
-
-} // namespace
 
 TerminalLink::TerminalLink(UserTerminal &terminal, std::unique_ptr<SessionTerminal> master, bool reaches_clipboard)
     : terminal_(terminal), master_(std::move(master)), reaches_clipboard_(reaches_clipboard),

@@ -6,8 +6,6 @@
 
 namespace pi_agent {
 
-// Finding the control strings for the clipboard, as terminals find them: controls in between do not end them (ECMA-48, the VT500 parser).
-
 namespace {
 
 // Bytes that begin and end controls.
@@ -50,7 +48,34 @@ Meaning meaning_of(const std::string &prefix)
     return key.size() < copy.size() && copy.substr(0, key.size()) == key ? Meaning::unknown : Meaning::other;
 }
 
+constexpr int keyboard_depth_limit = 16;    // terminals keep no more; an agent may say that it pushed millions
+constexpr std::size_t parameter_limit = 64; // longer sequences do not matter here
+
+// Private modes of xterm and its descendants that differ from a shell's, in the order in which they are undone: colour-scheme reports,
+// synchronised output, paste, mouse, focus, origin, reverse video, cursor keys; wrapping and the cursor, which a shell needs; the alternate
+// screens last, because what follows is drawn on the screen that the shell had.
+constexpr std::array private_modes = {2031, 2026, 2004, 1016, 1015, 1006, 1005, 1004, 1003, 1002, 1001,
+                                      1000, 9,    6,    5,    1,    7,    25,   47,   1047, 1049};
+
+constexpr bool is_on_in_shell(int mode) noexcept
+{
+    return mode == 7 || mode == 25;
+}
+
+std::string switch_mode(int mode, bool on)
+{
+    return "\x1b[?" + std::to_string(mode) + (on ? "h" : "l");
+}
+
+// Its size if not found. This search goes through all output.
+std::size_t find(std::string_view output, char byte)
+{
+    return std::min(output.find(byte), output.size());
+}
+
 } // namespace
+
+// Finding the control strings for the clipboard, as terminals find them: controls in between do not end them (ECMA-48, the VT500 parser).
 
 std::string ClipboardFilter::filter(std::string_view output)
 {
@@ -217,35 +242,6 @@ void ClipboardFilter::take_in_prefix(char byte, std::string &out)
 }
 
 // Which modes of the user's terminal the agent has changed.
-
-namespace {
-
-constexpr int keyboard_depth_limit = 16;    // terminals keep no more; an agent may say that it pushed millions
-constexpr std::size_t parameter_limit = 64; // longer sequences do not matter here
-
-// Private modes of xterm and its descendants that differ from a shell's, in the order in which they are undone: colour-scheme reports,
-// synchronised output, paste, mouse, focus, origin, reverse video, cursor keys; wrapping and the cursor, which a shell needs; the alternate
-// screens last, because what follows is drawn on the screen that the shell had.
-constexpr std::array private_modes = {2031, 2026, 2004, 1016, 1015, 1006, 1005, 1004, 1003, 1002, 1001,
-                                      1000, 9,    6,    5,    1,    7,    25,   47,   1047, 1049};
-
-constexpr bool is_on_in_shell(int mode) noexcept
-{
-    return mode == 7 || mode == 25;
-}
-
-std::string switch_mode(int mode, bool on)
-{
-    return "\x1b[?" + std::to_string(mode) + (on ? "h" : "l");
-}
-
-// Its size if not found. This search goes through all output.
-std::size_t find(std::string_view output, char byte)
-{
-    return std::min(output.find(byte), output.size());
-}
-
-} // namespace
 
 void TerminalModes::watch(std::string_view output)
 {

@@ -7,8 +7,6 @@
 
 namespace pi_agent {
 
-// Reading and writing what others may have open, too, without waiting.
-
 namespace {
 
 bool is_ready(FdRef fd, short events) noexcept
@@ -17,7 +15,33 @@ bool is_ready(FdRef fd, short events) noexcept
     return poll(&entry, 1, 0) > 0;
 }
 
+constexpr char data_kind = 'd';
+constexpr char end_kind = 'e';    // no more data
+constexpr char broken_kind = 'b'; // nobody takes data any more
+constexpr char taken_kind = 't';  // so many bytes of data were taken
+constexpr char message_kind = 'm';
+constexpr char alive_kind = 'a';
+
+constexpr auto alive_interval = std::chrono::seconds(5);
+constexpr auto longest_silence = std::chrono::seconds(60);
+
+// What each side says first: scripts of the cluster's may write something before.
+constexpr std::string_view greeting("\0pi-agent\0\n", 11);
+constexpr std::size_t most_before_greeting = 1024UL * 1024;
+
+constexpr std::size_t header_size = 6;
+constexpr std::size_t tunnel_frame_limit = record_limit + packet_limit;
+// Bytes of a stream that are not taken yet: a slow reader holds up its own stream alone.
+constexpr std::size_t stream_window = 8 * piece_limit;
+// More than all streams and messages of a side that keeps to this: a peer that floods, and reads nothing, takes no more memory.
+constexpr std::size_t most_outgoing = 32UL * 1024 * 1024;
+constexpr std::size_t reads_at_once = 8;
+constexpr auto quiet_of_a_stream = std::chrono::milliseconds(100);
+constexpr std::size_t most_at_the_end = 1024UL * 1024; // more than a pty or a pipe holds: the rest is not the agent's
+
 } // namespace
+
+// Reading and writing what others may have open, too, without waiting.
 
 // A pipe is opened a second time: O_NONBLOCK would be everybody's who has it. What cannot be is asked by poll(2) before each call.
 DescriptorEnd::DescriptorEnd(UniqueFd fd, For purpose) : fd_(std::move(fd))
@@ -108,34 +132,6 @@ bool PtyEnd::look_at_settings()
 }
 
 // Frames: a kind, a stream, a length, the bytes, and a newline, because srun passes on whole lines at once, and the rest when it likes.
-
-namespace {
-
-constexpr char data_kind = 'd';
-constexpr char end_kind = 'e';    // no more data
-constexpr char broken_kind = 'b'; // nobody takes data any more
-constexpr char taken_kind = 't';  // so many bytes of data were taken
-constexpr char message_kind = 'm';
-constexpr char alive_kind = 'a';
-
-constexpr auto alive_interval = std::chrono::seconds(5);
-constexpr auto longest_silence = std::chrono::seconds(60);
-
-// What each side says first: scripts of the cluster's may write something before.
-constexpr std::string_view greeting("\0pi-agent\0\n", 11);
-constexpr std::size_t most_before_greeting = 1024UL * 1024;
-
-constexpr std::size_t header_size = 6;
-constexpr std::size_t tunnel_frame_limit = record_limit + packet_limit;
-// Bytes of a stream that are not taken yet: a slow reader holds up its own stream alone.
-constexpr std::size_t stream_window = 8 * piece_limit;
-// More than all streams and messages of a side that keeps to this: a peer that floods, and reads nothing, takes no more memory.
-constexpr std::size_t most_outgoing = 32UL * 1024 * 1024;
-constexpr std::size_t reads_at_once = 8;
-constexpr auto quiet_of_a_stream = std::chrono::milliseconds(100);
-constexpr std::size_t most_at_the_end = 1024UL * 1024; // more than a pty or a pipe holds: the rest is not the agent's
-
-} // namespace
 
 Tunnel::Tunnel(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out))
 {

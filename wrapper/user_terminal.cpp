@@ -1,14 +1,107 @@
-// The user's terminal: bytes one way, the wrapper's signals, and settings.
-#include "wrapper/terminal_link.hpp"
+// The user's terminal: bytes one way, the wrapper's signals, settings, and what pi itself says there.
+#include "wrapper/session_client.hpp"
 
-#include <algorithm>
+#include "common/seams/seams.hpp"
+
+#include <climits>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <iterator>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/sysmacros.h>
 
 namespace pi_agent {
+
+namespace {
+
+// These would end the wrapper with the terminal in raw mode, and are not for the agent (USR1 opens node's debugger, request.cpp).
+bool is_survived(int number)
+{
+    return number == SIGUSR1 || number == SIGPIPE;
+}
+
+// The other end of a pty answers like a terminal, but nobody sits there; it is passed on like any device, and refused by the runner.
+bool is_terminal(int fd)
+{
+    unsigned number = 0;
+    return isatty(fd) == 1 && ioctl(fd, TIOCGPTN, &number) != 0;
+}
+
+// Of the terminal itself, whatever name it was opened by: /dev/tty is a device of its own (tty(4)).
+dev_t device_of(int terminal, const struct stat &facts)
+{
+    unsigned device = 0;
+    return ioctl(terminal, TIOCGDEV, &device) == 0 ? device : facts.st_rdev;
+}
+
+// A terminal that another wrapper made raw before this one looked, as a shell would have it: what is lost is what its user had switched
+// off.
+void make_sane(termios &settings) noexcept
+{
+    constexpr tcflag_t input = ICRNL | IXON;
+    constexpr tcflag_t local = ISIG | ICANON | ECHO | ECHOE | ECHOK | IEXTEN;
+    if ((settings.c_lflag & static_cast<tcflag_t>(ICANON)) != 0) return;
+    settings.c_iflag |= input;
+    settings.c_lflag |= local;
+    settings.c_oflag |= OPOST;
+}
+
+// The terminal itself, and not /dev/tty, which is one file for all terminals and anybody's to lock.
+UniqueFd open_for_lock(dev_t device)
+{
+    for (const std::string &name : {std::string("/proc/self/fd/0"), std::string("/proc/self/fd/1"), std::string("/proc/self/fd/2"),
+                                    "/dev/pts/" + std::to_string(minor(device))}) {
+        struct stat facts {};
+        if (stat(name.c_str(), &facts) != 0 || !S_ISCHR(facts.st_mode) || facts.st_rdev != device) continue;
+        UniqueFd fd = UniqueFd::adopt(open(name.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+        if (fd) return fd;
+    }
+    return UniqueFd();
+}
+
+struct flock lock_of(short type, off_t start, off_t length) noexcept
+{
+    struct flock lock {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = start;
+    lock.l_len = length; // 0: to the end of all bytes
+    return lock;
+}
+
+// EIO: it has hung up, which the loop learns from poll(2).
+void throw_unless_hung_up(const char *action)
+{
+    if (errno != EIO) throw_errno(action);
+}
+
+constexpr int reader_patience_seconds = 1;
+
+bool is_taken = true; // the last text
+
+// ECMA-48 (EL); DECSC, DECRC and DECAWM as the VT100 has them. A text that is wider than the terminal stays in its line, which is all that
+// can be erased.
+constexpr const char *erase_line = "\r\x1b[K";
+constexpr const char *keep_place = "\0337";
+constexpr const char *erase_from_there = "\0338\x1b[K";
+constexpr const char *wrap_off = "\x1b[?7l";
+constexpr const char *wrap_on = "\x1b[?7h";
+
+bool can_erase() noexcept
+{
+    const char *terminal = std::getenv("TERM");
+    return isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb" && *terminal != '\0';
+}
+
+// The runner gives the session's first process a second (runner/root/confined/supervise.cpp); a start that is under way ends faster.
+constexpr auto end_patience = std::chrono::milliseconds(1600);
+// A second signal within this time comes with the first, as of a terminal that hangs up and of the shell in it.
+constexpr auto same_signal = std::chrono::milliseconds(200);
+
+} // namespace
 
 // Moving bytes one way.
 
@@ -93,16 +186,6 @@ bool is_ignored(int number) noexcept
     return sigaction(number, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
 }
 
-namespace {
-
-// These would end the wrapper with the terminal in raw mode, and are not for the agent (USR1 opens node's debugger, request.cpp).
-bool is_survived(int number)
-{
-    return number == SIGUSR1 || number == SIGPIPE;
-}
-
-} // namespace
-
 JobSignals::JobSignals()
 {
     sigemptyset(&watched_);
@@ -161,65 +244,6 @@ bool JobSignals::stop_job(int number)
 }
 
 // The user's terminal.
-
-namespace {
-
-// The other end of a pty answers like a terminal, but nobody sits there; it is passed on like any device, and refused by the runner.
-bool is_terminal(int fd)
-{
-    unsigned number = 0;
-    return isatty(fd) == 1 && ioctl(fd, TIOCGPTN, &number) != 0;
-}
-
-// Of the terminal itself, whatever name it was opened by: /dev/tty is a device of its own (tty(4)).
-dev_t device_of(int terminal, const struct stat &facts)
-{
-    unsigned device = 0;
-    return ioctl(terminal, TIOCGDEV, &device) == 0 ? device : facts.st_rdev;
-}
-
-// A terminal that another wrapper made raw before this one looked, as a shell would have it: what is lost is what its user had switched
-// off.
-void make_sane(termios &settings) noexcept
-{
-    constexpr tcflag_t input = ICRNL | IXON;
-    constexpr tcflag_t local = ISIG | ICANON | ECHO | ECHOE | ECHOK | IEXTEN;
-    if ((settings.c_lflag & static_cast<tcflag_t>(ICANON)) != 0) return;
-    settings.c_iflag |= input;
-    settings.c_lflag |= local;
-    settings.c_oflag |= OPOST;
-}
-
-// The terminal itself, and not /dev/tty, which is one file for all terminals and anybody's to lock.
-UniqueFd open_for_lock(dev_t device)
-{
-    for (const std::string &name : {std::string("/proc/self/fd/0"), std::string("/proc/self/fd/1"), std::string("/proc/self/fd/2"),
-                                    "/dev/pts/" + std::to_string(minor(device))}) {
-        struct stat facts {};
-        if (stat(name.c_str(), &facts) != 0 || !S_ISCHR(facts.st_mode) || facts.st_rdev != device) continue;
-        UniqueFd fd = UniqueFd::adopt(open(name.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
-        if (fd) return fd;
-    }
-    return UniqueFd();
-}
-
-struct flock lock_of(short type, off_t start, off_t length) noexcept
-{
-    struct flock lock {};
-    lock.l_type = type;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = start;
-    lock.l_len = length; // 0: to the end of all bytes
-    return lock;
-}
-
-// EIO: it has hung up, which the loop learns from poll(2).
-void throw_unless_hung_up(const char *action)
-{
-    if (errno != EIO) throw_errno(action);
-}
-
-} // namespace
 
 bool are_same(const termios &one, const termios &other) noexcept
 {
@@ -344,6 +368,75 @@ termios UserTerminal::settings() const
     }
     if (tcgetattr(fd_.get(), &now) != 0) throw_unless_hung_up("reading the terminal's settings");
     return now;
+}
+
+// Writing to standard error without waiting for its reader. Its flags are others' too, so poll(2) is asked before each write.
+
+void say(std::string_view text) noexcept
+{
+    const std::size_t at_once = isatty(STDERR_FILENO) == 1 ? careful_write : PIPE_BUF;
+    is_taken = write_carefully(FdRef(STDERR_FILENO), text, at_once, in_seconds(is_taken ? reader_patience_seconds : 0));
+}
+
+// Drawing and erasing the progress line.
+
+void ProgressLine::show(const std::string &text)
+{
+    if (!can_erase()) return;
+    const bool is_behind = place_ == Place::behind_output;
+    if (is_behind) clear();
+    say((is_behind ? keep_place : erase_line) + (wrap_off + ("pi: " + text)) + wrap_on);
+    is_shown_ = true;
+}
+
+void ProgressLine::clear()
+{
+    if (is_shown_) say(place_ == Place::behind_output ? erase_from_there : erase_line);
+    is_shown_ = false;
+}
+
+// Waiting for the answer to a signal, and ending by it.
+
+void AskedEnd::ask(int number)
+{
+    const Deadline now = Clock::now();
+    if (due_) {
+        is_over_ = is_over_ || now - asked_at_ >= same_signal;
+        return;
+    }
+    number_ = number;
+    asked_at_ = now;
+    if (defence_is_on("signals-end-pi")) due_ = now + end_patience;
+}
+
+AgentEnded AskedEnd::tell(const SessionPeer &peer, bool has_runner, std::string &session) const
+{
+    std::string text = std::string("pi: ended by SIG") + sigabbrev_np(number_) + ", though ";
+    if (!has_runner)
+        text += peer.name() +
+                " has not answered: it belongs to root, and goes on until what it waits for answers; ask the administrator to run: "
+                "sudo pi-agentctl doctor";
+    else
+        text += std::string("the runner has not answered; it ends the session") +
+                (!session.empty() ? ", and pi does not look at what that left" : "") + ". What still runs: pi-agentctl sessions";
+    say(text + "\n");
+    session.clear();
+    return AgentEnded{true, number_};
+}
+
+void end_as(const AgentEnded &ended)
+{
+    if (!ended.by_signal) _exit(ended.value);
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(ended.value, SIG_DFL);
+    // This one alone: another that is pending must not come first.
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, ended.value);
+    sigprocmask(SIG_UNBLOCK, &only, nullptr);
+    kill(getpid(), ended.value);
+    _exit(128 + ended.value);
 }
 
 } // namespace pi_agent

@@ -5,7 +5,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
-#include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
 
 #include <fmt/format.h>
@@ -372,12 +371,9 @@ std::map<std::string, std::vector<PassingCondition>> passing_calls()
     std::map<std::string, Conditions> calls;
     for (const char *name : allowed_calls)
         calls[name] = {{}};
-    for (const auto &allowance : call_allowances())
+    for (const auto &allowance : allowances_of(for_agents))
         calls[allowance.name].push_back({{allowance.test.index, {allowance.test.mask, allowance.test.value}}});
-    std::vector<CallDenial> denials = call_denials();
-    for (const auto &denial : tuning_denials())
-        denials.push_back(denial);
-    for (const auto &denial : denials) {
+    for (const auto &denial : denials_of({DenialPart::always, DenialPart::unknown, DenialPart::set_gid, DenialPart::tuning})) {
         const auto found = calls.find(denial.name);
         if (found == calls.end()) continue;
         Conditions failures;
@@ -411,7 +407,7 @@ std::string render_seccomp()
                 conditional.push_back({{"names", Json::array({name})}, {"action", "SCMP_ACT_ALLOW"}, {"args", arguments}});
             }
         }
-    for (const auto &call : unknown_calls())
+    for (const auto &call : denials_of({DenialPart::unknown}))
         unknown.push_back(call.name);
     Json calls = Json::array();
     calls.push_back({{"names", always}, {"action", "SCMP_ACT_ALLOW"}});

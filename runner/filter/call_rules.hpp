@@ -1,18 +1,34 @@
-// Which system calls a session may make, by number and by argument, as data. pi-agent-exec installs it (runner/filter/seccomp_filter.cpp),
-// and pi-agentctl render writes it down for container engines (admin/render/render.cpp). Also which calls root makes besides.
+// Which system calls sessions, their gates and root make, by number and by argument, as data (calls.toml). The build makes filters of them
+// (runner/filter/make_call_filters.cpp), and pi-agentctl render writes them down for container engines (admin/render/render.cpp).
 #pragma once
 
 #include "runner/filter/seccomp_filter.hpp"
 
-#include <cstddef>
+#include <algorithm>
+#include <cerrno>
+#include <linux/fs.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 namespace pi_agent {
 
+inline constexpr const char *allowed_calls[] = {
+#include "runner/filter/allowed_calls.inc"
+};
+inline constexpr const char *trace_calls[] = {
+#include "runner/filter/trace_calls.inc"
+};
+
 inline constexpr std::uint64_t whole_argument = ~std::uint64_t{0};
 inline constexpr std::uint64_t low_half = 0xffffffff; // of an argument: all that the kernel looks at where it takes an int
-
-inline constexpr std::size_t plain_list_size = 28; // of a list that says no more than a mode does
-inline constexpr unsigned unknown_group = 65534;   // /proc/sys/kernel/overflowgid
+inline constexpr std::uint64_t all_namespaces =
+    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+static_assert(AF_UNIX == 1); // the rows of socketpair(2) name the other bits
 
 // Holds where the bits of `mask` in argument `index` are `value`, or, with `equal` false, where they are anything else; the latter only
 // with `whole_argument`.
@@ -36,35 +52,49 @@ struct CallAllowance {
     ArgumentTest test;
 };
 
-// Calls whose arguments are in memory, where a filter cannot look: they end with ENOSYS, and libraries fall back to calls that it can
-// judge.
-const std::vector<CallDenial> &unknown_calls();
-// The calls that give that bit: refused, or asked about.
-std::vector<CallDenial> set_gid_calls();
-// Calls that give a file to the group that stands for every group without a number in the session. The kernel refuses them, even where it
-// is the file's own group, and programs that copy a tree then take set-gid bits off.
-std::vector<CallDenial> unknown_group_calls();
-// Calls that may write down the nine bits of a mode as an access control list (acl(5)). With one the kernel takes the set-gid bit off a
-// directory whose group is not the caller's.
-std::vector<CallDenial> plain_list_calls();
-// What every session is denied, whatever else filters its calls; with unknown_calls(). With `asked`, without set_gid_calls().
-std::vector<CallDenial> call_denials(SetGidCalls set_gid = SetGidCalls::refused);
-// What makes a snapshot of a subvolume of the user's: it has what is masked in the project, because masks are mounts. Not for container
-// engines, where nothing is masked.
-std::vector<CallDenial> snapshot_denials();
-// What debuggers do (trace_calls): denied where nothing keeps a debugger in its session.
-std::vector<CallDenial> trace_denials();
-// What changes attributes of files, their project among them: denied where a quota of the agent's files counts. In a user namespace the
-// kernel refuses another project as well, but not every method has one.
-std::vector<CallDenial> attribute_denials();
-// Limits and scheduling of other processes of the same uid.
-std::vector<CallDenial> tuning_denials();
+// always: what every session is denied, whatever else filters its calls; with unknown. Those of set_gid are refused, or asked about with
+// those of the next two (runner/filter/seccomp_filter.hpp).
+enum class DenialPart { always, unknown, set_gid, nobodys_group, plain_list, snapshot, attribute, tuning };
 
-// Besides allowed_calls and trace_calls (runner/filter/call_names.hpp), where nobody else has a list.
-std::vector<CallAllowance> call_allowances();
-// Besides root_calls and the part of allowed_calls that root keeps.
-std::vector<CallAllowance> root_call_allowances();
-// Besides gate_calls.
-std::vector<CallAllowance> gate_call_allowances();
+inline std::vector<CallDenial> denials_of(std::initializer_list<DenialPart> parts)
+{
+    struct DenialRow {
+        DenialPart part{};
+        std::vector<const char *> calls = {};
+        std::vector<ArgumentTest> tests = {};
+        int error = EPERM;
+    };
+    static const std::vector<DenialRow> rows = {
+#include "runner/filter/denials.inc"
+    };
+    std::vector<CallDenial> denials;
+    for (const auto &row : rows)
+        if (std::find(parts.begin(), parts.end(), row.part) != parts.end())
+            for (const char *name : row.calls)
+                denials.push_back({name, row.tests, row.error});
+    return denials;
+}
+
+inline constexpr unsigned for_agents = 1, for_root = 2, for_gates = 4;
+
+// Of one of them: besides allowed_calls and trace_calls, where nobody else has a list; besides those of allowed_calls and its own that root
+// keeps; and besides those of a gate.
+inline std::vector<CallAllowance> allowances_of(unsigned whom)
+{
+    struct AllowanceRow {
+        unsigned whom = 0;
+        std::vector<const char *> calls = {};
+        ArgumentTest test = {};
+    };
+    static const std::vector<AllowanceRow> rows = {
+#include "runner/filter/allowances.inc"
+    };
+    std::vector<CallAllowance> allowances;
+    for (const auto &row : rows)
+        if ((row.whom & whom) != 0)
+            for (const char *name : row.calls)
+                allowances.push_back({name, row.test});
+    return allowances;
+}
 
 } // namespace pi_agent

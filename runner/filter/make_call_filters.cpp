@@ -1,12 +1,10 @@
-// Runs when the product is built: writes the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), as C++ for
+// Runs when the product is built: writes the rules of calls.toml as programs of the kernel's (seccomp(2)), as C++ for
 // runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for each, and no start has to wait for that. With the argument "numbers",
 // it writes the numbers of the calls that a policy may name, for runner/filter/seccomp_filter.cpp.
 #include "common/policy/policy_paths.hpp"
-#include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
 
 #include <seccomp.h>
-#include <sys/mman.h>
 
 #include <cstdio>
 #include <cstring>
@@ -16,6 +14,19 @@
 namespace {
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+constexpr std::string_view withheld_from_root[] = {
+#include "runner/filter/withheld_from_root.inc"
+};
+constexpr const char *root_calls[] = {
+#include "runner/filter/root_calls.inc"
+};
+constexpr const char *mode_calls[] = {
+#include "runner/filter/mode_calls.inc"
+};
+constexpr const char *gate_calls[] = {
+#include "runner/filter/gate_calls.inc"
+};
 
 constexpr unsigned level_with_notifications = 5; // seccomp_api_get(3)
 
@@ -54,9 +65,9 @@ void add(const Filter &filter, std::uint32_t action, const char *name, const std
     check(seccomp_rule_add_array(filter.get(), action, number, static_cast<unsigned>(comparisons.size()), comparisons.data()), name);
 }
 
-void add(const Filter &filter, const std::vector<CallDenial> &denials)
+void deny(const Filter &filter, std::initializer_list<DenialPart> parts)
 {
-    for (const auto &denial : denials)
+    for (const auto &denial : denials_of(parts))
         add(filter, SCMP_ACT_ERRNO(static_cast<std::uint32_t>(denial.error)), denial.name, denial.tests);
 }
 
@@ -72,10 +83,13 @@ Filter make_filter(std::uint32_t otherwise)
     return filter;
 }
 
-void allow(const Filter &filter, const char *name)
+template <typename Names>
+void allow(const Filter &filter, const Names &names)
 {
-    const int number = seccomp_syscall_resolve_name(name); // negative: unknown here, and a list lets none of those through
-    if (number >= 0) check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
+    for (const char *name : names) {
+        const int number = seccomp_syscall_resolve_name(name); // negative: unknown here, and a list lets none of those through
+        if (number >= 0) check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
+    }
 }
 
 void allow(const Filter &filter, const std::vector<CallAllowance> &allowances)
@@ -84,82 +98,69 @@ void allow(const Filter &filter, const std::vector<CallAllowance> &allowances)
         add(filter, SCMP_ACT_ALLOW, allowance.name, {allowance.test});
 }
 
-Filter root_calls_alone()
+// What lets nothing else through.
+Filter calls_alone(const auto &names)
 {
     Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
-    for (const char *name : allowed_calls)
-        if (std::find(std::begin(withheld_from_root), std::end(withheld_from_root), std::string_view(name)) == std::end(withheld_from_root))
-            allow(filter, name);
-    for (const char *name : root_calls)
-        allow(filter, name);
-    add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3", {});
-    allow(filter, root_call_allowances());
+    allow(filter, names);
     return filter;
 }
 
-bool is_allowable(std::string_view name)
+Filter root_calls_alone()
 {
-    return std::any_of(std::begin(allowable_calls), std::end(allowable_calls),
-                       [&](const AllowableCall &call) { return name == call.name; });
+    std::vector<const char *> kept;
+    std::remove_copy_if(std::begin(allowed_calls), std::end(allowed_calls), std::back_inserter(kept), [](std::string_view name) {
+        return std::find(std::begin(withheld_from_root), std::end(withheld_from_root), name) != std::end(withheld_from_root);
+    });
+    Filter filter = calls_alone(kept);
+    allow(filter, root_calls);
+    add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3", {});
+    allow(filter, allowances_of(for_root));
+    return filter;
 }
 
 Filter allowed_calls_alone()
 {
-    Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
-    for (const char *name : allowed_calls)
-        allow(filter, name);
-    for (const char *name : trace_calls)
-        allow(filter, name);
-    for (const auto &call : allowable_calls) // the session's own filter refuses those that the policy does not name
-        allow(filter, call.name);
-    add(filter, unknown_calls());
-    std::vector<CallAllowance> allowances = call_allowances();
-    std::erase_if(allowances, [](const CallAllowance &one) { return is_allowable(one.name); }); // allowed whatever their arguments
+    Filter filter = calls_alone(allowed_calls);
+    allow(filter, trace_calls);
+    std::vector<CallAllowance> allowances = allowances_of(for_agents);
+    for (const auto &call : allowable_calls) { // the session's own filter refuses those that the policy does not name
+        allow(filter, std::array{call.name});
+        // Allowed whatever their arguments.
+        std::erase_if(allowances, [&](const CallAllowance &one) { return std::string_view(one.name) == call.name; });
+    }
+    deny(filter, {DenialPart::unknown});
     allow(filter, allowances);
+    return filter;
+}
+
+Filter gate_calls_alone()
+{
+    Filter filter = calls_alone(gate_calls);
+    allow(filter, allowances_of(for_gates));
     return filter;
 }
 
 Filter all_but_trace_calls()
 {
     Filter filter = make_filter(SCMP_ACT_ALLOW);
-    add(filter, trace_denials());
+    for (const char *name : trace_calls)
+        add(filter, SCMP_ACT_ERRNO(EPERM), name, {});
     return filter;
 }
 
-Filter all_but_attribute_calls()
+Filter all_but(std::initializer_list<DenialPart> parts)
 {
     Filter filter = make_filter(SCMP_ACT_ALLOW);
-    add(filter, attribute_denials());
+    deny(filter, parts);
     return filter;
 }
 
-Filter mode_calls_alone()
+Filter all_but_asked_calls()
 {
-    Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
-    for (const char *name : mode_calls)
-        allow(filter, name);
-    return filter;
-}
-
-Filter gate_calls_alone()
-{
-    Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
-    for (const char *name : gate_calls)
-        allow(filter, name);
-    allow(filter, gate_call_allowances());
-    return filter;
-}
-
-Filter all_but_denied_calls(SetGidCalls set_gid, const std::vector<CallDenial> &more)
-{
-    Filter filter = make_filter(SCMP_ACT_ALLOW);
-    add(filter, call_denials(set_gid));
-    add(filter, snapshot_denials());
-    add(filter, more);
-    if (set_gid == SetGidCalls::asked)
-        for (const auto &calls : {set_gid_calls(), unknown_group_calls(), plain_list_calls()})
-            for (const auto &call : calls)
-                add(filter, SCMP_ACT_NOTIFY, call.name, call.tests);
+    Filter filter = all_but({DenialPart::always, DenialPart::unknown, DenialPart::snapshot, DenialPart::tuning});
+    for (const auto &call : denials_of({DenialPart::set_gid, DenialPart::nobodys_group, DenialPart::plain_list}))
+        add(filter, SCMP_ACT_NOTIFY, call.name, call.tests);
     return filter;
 }
 
@@ -208,12 +209,14 @@ int main(int count, char **arguments)
         write("root_call_program", root_calls_alone());
         write("call_program", allowed_calls_alone());
         write("no_tracing_program", all_but_trace_calls());
-        write("no_attributes_program", all_but_attribute_calls());
-        write("mode_call_program", mode_calls_alone());
+        write("no_attributes_program", all_but({DenialPart::attribute}));
+        write("mode_call_program", calls_alone(mode_calls));
         write("gate_call_program", gate_calls_alone());
-        write("agent_call_program", all_but_denied_calls(SetGidCalls::refused, tuning_denials()));
-        write("asking_call_program", all_but_denied_calls(SetGidCalls::asked, tuning_denials()));
-        write("agent_call_program_without_tuning", all_but_denied_calls(SetGidCalls::refused, {})); // for a build with test seams
+        write("agent_call_program",
+              all_but({DenialPart::always, DenialPart::unknown, DenialPart::set_gid, DenialPart::snapshot, DenialPart::tuning}));
+        write("asking_call_program", all_but_asked_calls());
+        write("agent_call_program_without_tuning", // for a build with test seams
+              all_but({DenialPart::always, DenialPart::unknown, DenialPart::set_gid, DenialPart::snapshot}));
         return 0;
     } catch (const std::exception &failure) {
         std::fprintf(stderr, "make_call_filters: %s\n", failure.what());

@@ -1,61 +1,32 @@
-// The system call filters that pi-agent-exec installs, besides a unit's own, and the filter that root's processes put on themselves. The
-// build made them (runner/filter/make_call_filters.cpp), from the rules in runner/filter/call_names.hpp and runner/filter/call_rules.hpp.
+// The system call filters that the build made (runner/filter/make_call_filters.cpp) from the rules in runner/filter/calls.toml: the one
+// that root's processes put on themselves, and others. The agent's are in runner/inside/agent_process.hpp.
 #pragma once
 
 #include "common/base/channel.hpp"
 
 #include <linux/filter.h>
 
+#include <span>
 namespace pi_agent {
 
-// What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
-enum class SetGidCalls { refused, asked };
-
-// Lets only the calls of call_names.hpp through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
-// real-time scheduling. For a unit, an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
-// RestrictRealtime= (systemd.exec(5)) do that. Call it before install_agent_call_filter(), which goes further. Throws Failure.
-void install_call_filter();
-
-// What every agent is denied, whatever else filters its calls. Holds for this process and everything it starts; it can gain no privileges
-// any more. Throws Failure: without the filter nothing may run. With `asked`, returns the descriptor at which set_gid_calls(),
-// unknown_group_calls() and plain_list_calls() wait for an answer (seccomp_unotify(2)); once it is closed they end with ENOSYS. Returns
-// none, and they are refused, where the kernel is too old, or where somebody outside already has such a descriptor: a process can have only
-// one.
-UniqueFd install_agent_call_filter(SetGidCalls set_gid = SetGidCalls::refused);
-
-// Lets only mode_calls through. For this process. Throws Failure.
-void install_mode_call_filter();
-
-// Lets only gate_calls through, and only sockets that the gate and the resolver need. For all threads of this process. Throws Failure.
-void install_gate_call_filter();
-
-// Besides these, where only the agent's account would keep a debugger inside its session: refuses what debuggers do (trace_calls of
-// call_names.hpp). Throws Failure.
-void refuse_tracing();
-
-// What this policy refuses besides, and what it does not let through: for a process that becomes the
-// agent next. Nothing for an empty program. False, with errno, where the kernel does not take it.
-bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept;
-
-// Besides these, where a quota counts the agent's files: refuses what would take them out of their project (attribute_denials). Throws
-// Failure.
-void refuse_attributes();
+inline constexpr std::size_t plain_list_size = 28; // of an access control list that says no more than a mode does
+inline constexpr unsigned unknown_group = 65534;   // /proc/sys/kernel/overflowgid
 
 // What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.cpp). For this process, all
 // its threads, and what it forks. Throws Failure.
 void install_root_call_filter();
 
-// --- The filter of one session: what the policy refuses of system calls and sockets, and what it does not let through. Made at each start,
-// for the filters of the build are the same for all policies.
+// Lets only the calls of `mode` through. For this process. Throws Failure.
+void install_mode_call_filter();
 
-// What a session's own filter refuses.
-struct SessionCalls {
-    std::vector<std::string> refused = {}; // by name: EPERM; what this machine does not have needs no refusal
-    bool keeps_personality = false;        // personality(2), except the usual one and the question which it is: EPERM
-    std::optional<unsigned> families = {}; // socket(2) of a family that is not in the set (address_families): EAFNOSUPPORT
-};
+// Lets only the calls of `gate` through, and only sockets that the gate and the resolver need. For all threads of this process. Throws
+// Failure.
+void install_gate_call_filter();
 
-// A program of the kernel's (seccomp(2)); without instructions where nothing is refused. Calls of another architecture end the process.
-std::vector<sock_filter> session_call_program(const SessionCalls &calls);
+// For this process, by seccomp(2). Throws Failure.
+void load_call_filter(std::span<const sock_filter> filter, const char *what, unsigned flags = 0);
+sock_fprog program_of(std::span<const sock_filter> filter) noexcept;
+// What a process without rights needs before that. Throws Failure.
+void give_up_new_privileges();
 
 } // namespace pi_agent

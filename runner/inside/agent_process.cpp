@@ -3,8 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/filter/seccomp_filter.hpp"
-#include "runner/inside/landlock.hpp"
 
 #include <linux/close_range.h>
 #include <poll.h>

@@ -2,10 +2,9 @@
 #include "runner/inside/canary.hpp"
 
 #include "common/host/identity.hpp"
-#include "runner/inside/landlock.hpp"
+#include "runner/inside/agent_process.hpp"
 #include "runner/plan/gate_plan.hpp"
 
-#include <arpa/inet.h>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +14,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -32,6 +31,18 @@ namespace {
 
 using Findings = std::vector<CanaryFinding>;
 
+// "EPERM".
+std::string word_for(int error)
+{
+    const char *name = strerrorname_np(error);
+    return name == nullptr ? std::to_string(error) : name;
+}
+
+void expect(Findings &findings, const std::string &what, const std::string &expected, const std::string &seen)
+{
+    findings.push_back({what, expected, seen, expected == seen});
+}
+
 // `error` is 0 when a call went through that should have been refused.
 void expect_refusal(Findings &findings, const std::string &what, int error)
 {
@@ -42,19 +53,15 @@ void expect_refusal(Findings &findings, const std::string &what, int error)
 int try_write(const std::string &directory)
 {
     const std::string file = directory + "/.pi-agent-canary-" + std::to_string(getpid());
-    const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return errno;
-    close(fd);
+    const UniqueFd made = UniqueFd::adopt(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!made) return errno;
     unlink(file.c_str());
     return 0;
 }
 
 int try_open(const std::string &path, int flags)
 {
-    const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return errno;
-    close(fd);
-    return 0;
+    return UniqueFd::adopt(open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) ? 0 : errno;
 }
 
 std::vector<std::string> names_in(const std::string &path)
@@ -162,9 +169,7 @@ void look_at_identity(Findings &findings)
     expect(findings, "account", "not root", getuid() == 0 || getgid() == 0 ? "root" : "not root");
     std::array<gid_t, 64> groups{};
     const int count = getgroups(static_cast<int>(groups.size()), groups.data());
-    bool root_group = count < 0;
-    for (int index = 0; index < count; ++index)
-        root_group = root_group || groups.at(static_cast<std::size_t>(index)) == 0;
+    const bool root_group = count < 0 || std::find(groups.begin(), groups.begin() + count, gid_t{0}) != groups.begin() + count;
     expect(findings, "group of root", "not a member", root_group ? "member" : "not a member");
     rlimit core{};
     expect(findings, "core files", "none", getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max == 0 ? "none" : "possible");
@@ -237,49 +242,14 @@ void look_at_calls(Findings &findings, const CanaryPlan &plan)
 void look_at_modes(Findings &findings, const CanaryPlan &plan)
 {
     const std::string file = plan.project + "/.pi-agent-canary-mode-" + std::to_string(getpid());
-    const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) { // not tried, and so not held
+    const UniqueFd made = UniqueFd::adopt(open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!made) { // not tried, and so not held
         findings.push_back({setuid_in_project, "refused", "not made (" + word_for(errno) + ")", false});
         return;
     }
-    expect_refusal(findings, setuid_in_project, fchmod(fd, 04700) == 0 ? 0 : errno);
-    close(fd);
+    expect_refusal(findings, setuid_in_project, fchmod(made.get(), 04700) == 0 ? 0 : errno);
     unlink(file.c_str());
 }
-
-} // namespace
-
-std::string word_for(int error)
-{
-    const char *name = strerrorname_np(error);
-    return name == nullptr ? std::to_string(error) : name;
-}
-
-void expect(std::vector<CanaryFinding> &findings, const std::string &what, const std::string &expected, const std::string &seen)
-{
-    findings.push_back({what, expected, seen, expected == seen});
-}
-
-std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
-{
-    Findings findings;
-    look_at_writing(findings, plan);
-    look_at_mounts(findings, plan);
-    look_at_sight(findings, plan);
-    if (plan.confined) look_at_processes(findings);
-    look_at_identity(findings);
-    look_at_namespaces(findings, plan);
-    if (plan.confined) look_at_calls(findings, plan);
-    if (plan.has_gate) look_at_gate(findings);
-    // A session goes without Landlock where this host lacks it (runner/inside/landlock.hpp): not a fault, but worth reporting.
-    if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
-    look_at_modes(findings, plan);
-    return findings;
-}
-
-// The canary's questions about a network of hosts: that nothing but the gate answers, and that it denies what no policy names.
-
-namespace {
 
 constexpr int patience_seconds = 2;
 // Names and addresses that nobody has (RFC 2606, 5737, 3849).
@@ -287,43 +257,25 @@ constexpr const char *nobodys_name = "canary.invalid";
 constexpr const char *nobodys_address = "192.0.2.1";
 constexpr const char *nobodys_v6 = "2001:db8::1";
 
-// Connected, or -1 (errno).
-int connect_to(const char *address, std::uint16_t port, int type)
-{
-    sockaddr_in v4{};
-    sockaddr_in6 v6{};
-    v4.sin_family = AF_INET;
-    v6.sin6_family = AF_INET6;
-    v4.sin_port = v6.sin6_port = htons(port);
-    const bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
-    if (!is_v4) inet_pton(AF_INET6, address, &v6.sin6_addr);
-    const int made = socket(is_v4 ? AF_INET : AF_INET6, type | SOCK_CLOEXEC, 0);
-    if (made < 0) return -1;
-    const timeval patience{patience_seconds, 0};
-    setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): as connect(2) wants it
-    const int result = is_v4 ? connect(made, reinterpret_cast<const sockaddr *>(&v4), sizeof v4)
-                             : connect(made, reinterpret_cast<const sockaddr *>(&v6), sizeof v6);
-    // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
-    if (result == 0) return made;
-    const int error = errno;
-    close(made);
-    errno = error;
-    return -1;
-}
-
 // What comes back, one read of it; or the word for what went wrong.
 std::string ask(const char *address, std::uint16_t port, int type, const std::string &question)
 {
-    const int made = connect_to(address, port, type);
-    if (made < 0) return word_for(errno);
+    addrinfo hints{};
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    hints.ai_socktype = type;
+    addrinfo *found = nullptr;
+    if (const int problem = getaddrinfo(address, std::to_string(port).c_str(), &hints, &found); problem != 0) return gai_strerror(problem);
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> server(found, &freeaddrinfo);
+    const UniqueFd made = UniqueFd::adopt(socket(server->ai_family, type | SOCK_CLOEXEC, 0));
+    if (!made) return word_for(errno);
+    const timeval patience{patience_seconds, 0};
+    for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})
+        setsockopt(made.get(), SOL_SOCKET, option, &patience, sizeof patience);
     std::array<char, 256> bytes{};
-    ssize_t length = send(made, question.data(), question.size(), MSG_NOSIGNAL);
-    if (length >= 0) length = recv(made, bytes.data(), bytes.size(), 0);
-    std::string answer = length < 0 ? word_for(errno) : std::string(bytes.data(), static_cast<std::size_t>(length));
-    close(made);
-    return answer;
+    const bool is_asked = connect(made.get(), server->ai_addr, server->ai_addrlen) == 0 &&
+                          send(made.get(), question.data(), question.size(), MSG_NOSIGNAL) >= 0;
+    const ssize_t length = is_asked ? recv(made.get(), bytes.data(), bytes.size(), 0) : -1;
+    return length < 0 ? word_for(errno) : std::string(bytes.data(), static_cast<std::size_t>(length));
 }
 
 // An answer of a server, as opposed to an end, a refusal, or the gate's denial.
@@ -332,24 +284,11 @@ bool is_answered(const std::string &answer)
     return answer.starts_with("HTTP/1.1 2") || answer.starts_with("HTTP/1.1 3") || answer.starts_with("SSH-");
 }
 
-std::string devices()
-{
-    std::vector<std::string> names;
-    std::error_code problem;
-    for (std::filesystem::directory_iterator entry("/sys/class/net", problem), end; !problem && entry != end; entry.increment(problem))
-        names.push_back(entry->path().filename());
-    std::sort(names.begin(), names.end());
-    std::string text;
-    for (const auto &name : names)
-        text += (text.empty() ? "" : ", ") + name;
-    return text;
-}
-
 // An order to change the routes, which needs a right in the namespace; the kernel checks that first (rtnetlink(7)).
 int try_route()
 {
-    const int made = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    if (made < 0) return errno;
+    const UniqueFd made = UniqueFd::adopt(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+    if (!made) return errno;
     struct Order {
         nlmsghdr header;
         rtmsg route;
@@ -361,18 +300,19 @@ int try_route()
         nlmsgerr result;
     } answer{};
     const timeval patience{patience_seconds, 0};
-    setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    const bool is_answered = send(made, &order, sizeof order, 0) > 0 && recv(made, &answer, sizeof answer, 0) > 0;
-    const int error = is_answered ? -answer.result.error : errno;
-    close(made);
-    return error;
+    setsockopt(made.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const bool is_answered = send(made.get(), &order, sizeof order, 0) > 0 && recv(made.get(), &answer, sizeof answer, 0) > 0;
+    return is_answered ? -answer.result.error : errno;
 }
 
-} // namespace
-
-void look_at_gate(std::vector<CanaryFinding> &findings)
+// The canary's questions about a network of hosts: that nothing but the gate answers, and that it denies what no policy names.
+void look_at_gate(Findings &findings)
 {
-    if (const std::string seen = devices(); !seen.empty()) expect(findings, "network devices", "lo", seen); // a view without /sys/class
+    const std::vector<std::string> found = names_in("/sys/class/net"); // none in a view without /sys/class
+    std::string devices;
+    for (const auto &name : std::set(found.begin(), found.end()))
+        devices += (devices.empty() ? "" : ", ") + name;
+    if (!devices.empty()) expect(findings, "network devices", "lo", devices);
     const std::string web = "GET / HTTP/1.1\r\nHost: " + std::string(nobodys_name) + "\r\n\r\n";
     for (const char *address : {nobodys_address, nobodys_v6})
         for (const std::uint16_t port : {std::uint16_t{80}, std::uint16_t{443}, std::uint16_t{22}, std::uint16_t{8443}}) {
@@ -389,6 +329,25 @@ void look_at_gate(std::vector<CanaryFinding> &findings)
     const int route = try_route();
     findings.push_back({"a route of its own", "refused", route == 0 ? "done" : "refused (" + word_for(route) + ")",
                         route == EPERM || route == EACCES || route == EPROTONOSUPPORT || route == EAFNOSUPPORT});
+}
+
+} // namespace
+
+std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
+{
+    Findings findings;
+    look_at_writing(findings, plan);
+    look_at_mounts(findings, plan);
+    look_at_sight(findings, plan);
+    if (plan.confined) look_at_processes(findings);
+    look_at_identity(findings);
+    look_at_namespaces(findings, plan);
+    if (plan.confined) look_at_calls(findings, plan);
+    if (plan.has_gate) look_at_gate(findings);
+    // A session goes without Landlock where this host lacks it (runner/inside/agent_process.hpp): not a fault, but worth reporting.
+    if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
+    look_at_modes(findings, plan);
+    return findings;
 }
 
 } // namespace pi_agent

@@ -1,7 +1,9 @@
-// Compares what a session looks like from inside with its plan. pi-agent-canary asks it, in the agent's place. Unprivileged.
+// What a session looks like from inside, compared with its plan: pi-agent-canary asks that, in the agent's place. And what keeps a session
+// from a host or a path, in words: for the agent, which can then tell its user. Unprivileged.
 #pragma once
 
 #include "runner/inside/canary_plan.hpp"
+#include "runner/wire/session_hosts.hpp"
 
 namespace pi_agent {
 
@@ -18,11 +20,6 @@ struct CanaryFinding {
 
 // Leaves nothing behind.
 std::vector<CanaryFinding> look_around(const CanaryPlan &plan);
-// The part about a network of hosts: adds what it finds.
-void look_at_gate(std::vector<CanaryFinding> &findings);
-void expect(std::vector<CanaryFinding> &findings, const std::string &what, const std::string &expected, const std::string &seen);
-// "EPERM".
-std::string word_for(int error);
 
 // --- What a process may do with paths, for `pi-agentctl why`.
 
@@ -41,5 +38,18 @@ PathAccess look_at_path(const std::string &path);
 // One line of JSON. Decoding throws Failure(unavailable) for any other text.
 std::string encode(const std::vector<PathAccess> &answers);
 std::vector<PathAccess> decode_path_access(const std::string &line);
+
+// --- What keeps this session from a host or a path.
+
+struct WhyAnswer {
+    bool is_free = false; // nothing keeps it from that
+    std::string text;     // lines, in which what others chose is escaped
+};
+
+// Reads what is here, and asks nobody. `root` is "/", below which the session's lists are.
+WhyAnswer why(const std::string &asked, const std::string &root);
+
+// What encode() wrote of them. Strict: throws Failure(internal) for anything else.
+SessionHosts decode_session_hosts(std::string_view text);
 
 } // namespace pi_agent

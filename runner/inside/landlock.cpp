@@ -1,5 +1,5 @@
 // Landlock for the session.
-#include "runner/inside/landlock.hpp"
+#include "runner/inside/agent_process.hpp"
 
 #include "common/seams/seams.hpp"
 

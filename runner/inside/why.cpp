@@ -1,9 +1,8 @@
 // Says what keeps this session from a host or a path, by the session's own lists, and by what the kernel lets it do.
-#include "runner/inside/why.hpp"
+#include "runner/inside/canary.hpp"
 
 #include "common/base/files.hpp"
 #include "common/decide/explained.hpp"
-#include "runner/inside/canary.hpp"
 
 #include <filesystem>
 

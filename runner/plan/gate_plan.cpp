@@ -121,7 +121,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"LimitCORE", std::uint64_t{0}}, // it holds keys
         {"LimitMEMLOCK", std::uint64_t{1} << 20U},
         // No file system but programs and libraries: no /proc, /sys or /dev either. System calls are the gate's own to give up (gate_calls,
-        // runner/filter/call_names.hpp), before it reads anything but root's order: it leaves itself fewer than any setting here could.
+        // runner/filter/calls.toml), before it reads anything but root's order: it leaves itself fewer than any setting here could.
         // Settings that do the same once more would cost each start 25 ms.
         {"RootDirectory", root.directory},
         {"MountAPIVFS", false},

@@ -2,7 +2,6 @@
 #include "runner/plan/unit_properties.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "runner/filter/call_names.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/wire/answer.hpp"
 
@@ -14,6 +13,9 @@ namespace pi_agent {
 namespace {
 
 constexpr std::uint64_t second = 1'000'000; // microseconds
+constexpr const char *debuggers_calls[] = {
+#include "runner/filter/trace_calls.inc"
+};
 
 // ProtectHome=yes would hide a project below a home, so there it is "tmpfs". systemd 252 and 257 make those tmpfs writable for everyone, so
 // each is named again, read-only; the binds are put into them afterwards.
@@ -58,7 +60,7 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
             properties.push_back({row.property, *amount * row.factor});
 }
 
-// pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp), and refuses tracing where nothing keeps it in the session. It
+// pi-agent-exec adds what needs arguments (runner/filter/calls.toml), and refuses tracing where nothing keeps it in the session. It
 // also refuses what the policy does, because it makes some of these calls itself.
 void add_calls(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
@@ -69,7 +71,7 @@ void add_calls(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
                            {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key",
                             "keyctl", "name_to_handle_at", "open_by_handle_at"}};
     auto &with_tracing = plan.tracing == Tracing::never ? not_granted : granted;
-    with_tracing.names.insert(with_tracing.names.end(), std::begin(trace_calls), std::end(trace_calls));
+    with_tracing.names.insert(with_tracing.names.end(), std::begin(debuggers_calls), std::end(debuggers_calls));
     for (const std::string &name : allowed_calls_of(plan.calls)) {
         granted.names.push_back(name);
         std::erase(not_granted.names, name);

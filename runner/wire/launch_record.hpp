@@ -13,7 +13,7 @@ namespace pi_agent {
 enum class Restrictions : std::uint8_t {
     none,
     beside_unit, // Landlock and our filter: the unit brings the list of allowed calls
-    all,         // that list as well (call_names.hpp)
+    all,         // that list as well (runner/filter/calls.toml)
 };
 
 struct LaunchRecord {

@@ -1,6 +1,6 @@
 // The first bytes of a connection at the gate, of TLS: what is read as a ClientHello has one name at most, however it is cut into records
 // and pieces, and is passed on as it came.
-#include "gate/first_bytes.hpp"
+#include "gate/rules.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

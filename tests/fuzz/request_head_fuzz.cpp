@@ -1,5 +1,5 @@
 // Heads of requests at the gate: what is read is read in one way, and what is written anew is one request for one host.
-#include "gate/first_bytes.hpp"
+#include "gate/rules.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

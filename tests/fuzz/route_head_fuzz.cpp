@@ -1,5 +1,5 @@
 // The reverse route: what the provider gets of any bytes is one request, to its host, with its key alone, and read in one way only.
-#include "gate/route.hpp"
+#include "gate/gate.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

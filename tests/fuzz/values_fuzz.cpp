@@ -9,7 +9,7 @@
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/admission.hpp"
 #include "support/property.hpp"
-#include "wrapper/refusal.hpp"
+#include "wrapper/session_client.hpp"
 
 #include <algorithm>
 

@@ -30,7 +30,7 @@ HOMES = (
     ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"),
      ("runner/root/method/service_watch.hpp", "runner/root/method/systemd_bus.cpp"),
      "the one file that talks to the bus enforces the alphabet of unit properties"),
-    ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/seccomp_filter.cpp", "runner/inside/set_gid_calls.cpp"),
+    ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/seccomp_filter.cpp", "runner/inside/agent_calls.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one adds what a policy says, one installs them, one answers what it asks"),
     ("libcurl", _include(r"curl/curl\.h"), ("fetch/pi_agent_fetch.cpp",), "one file says which protocols, certificates and limits a download has"),
     ("libcrypto", _include(r"openssl/"), ("fetch/pi_agent_fetch.cpp", "gate/route_tls.cpp"),

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int sending_seconds = 1;
 constexpr int last_word_seconds = 1; // of a launcher that is gone
-constexpr int answer_seconds = 1;    // the wrapper waits a little longer (wrapper/start_watch.cpp)
+constexpr int answer_seconds = 1;    // the wrapper waits a little longer (wrapper/user_terminal.cpp)
 
 } // namespace
 

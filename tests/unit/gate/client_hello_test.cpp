@@ -1,5 +1,5 @@
-// ClientHellos as programs send them, and as nobody but an attacker does: gate/first_bytes.hpp
-#include "gate/first_bytes.hpp"
+// ClientHellos as programs send them, and as nobody but an attacker does: gate/rules.hpp
+#include "gate/rules.hpp"
 
 #include "gate/hello_maker.hpp"
 

@@ -1,4 +1,4 @@
-// Questions to a session's name server: gate/gate.hpp, gate/gate.hpp
+// Questions to a session's name server: gate/gate.hpp
 #include "gate/gate.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// What the first bytes of a connection say, against the host that it was opened to: gate/first_bytes.hpp, gate/first_bytes.hpp
-#include "gate/first_bytes.hpp"
+// What the first bytes of a connection say, against the host that it was opened to: gate/rules.hpp
+#include "gate/rules.hpp"
 
 #include "gate/hello_maker.hpp"
 

@@ -2,7 +2,7 @@
 #include "common/decide/decision.hpp"
 #include "common/decide/explained.hpp"
 #include "gate/rules.hpp"
-#include "runner/inside/why.hpp"
+#include "runner/inside/canary.hpp"
 
 #include "support/failure.hpp"
 #include "support/host_pairs.hpp"

@@ -1,4 +1,4 @@
-// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/first_bytes.hpp, gate/rules.hpp
+// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/rules.hpp
 #include "gate/rules.hpp"
 
 #include "support/failure.hpp"

@@ -1,4 +1,4 @@
-// Bytes through the gate, and what it tells the runner: gate/gate.hpp, gate/gate.hpp, gate/gate.hpp
+// Bytes through the gate, and what it tells the runner: gate/gate.hpp
 #include "gate/gate.hpp"
 
 #include <boost/asio/io_context.hpp>

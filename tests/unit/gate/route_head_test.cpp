@@ -1,5 +1,5 @@
-// Heads of requests and answers at the reverse route: gate/route.hpp
-#include "gate/route.hpp"
+// Heads of requests and answers at the reverse route: gate/gate.hpp
+#include "gate/gate.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// Where requests of the reverse route go: gate/route.hpp
-#include "gate/route.hpp"
+// Where requests of the reverse route go: gate/gate.hpp
+#include "gate/gate.hpp"
 
 #include "common/policy/host_rule.hpp"
 

@@ -1,4 +1,4 @@
-// Connections of a session at its gate, and what becomes of them: gate/gate.hpp, gate/gate.hpp, gate/gate.hpp
+// Connections of a session at its gate, and what becomes of them: gate/gate.hpp
 #include "gate/gate.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>

@@ -1,4 +1,4 @@
-// When the wrapper waits no more, and that its words wait for no reader: wrapper/session_client.hpp, wrapper/session_client.hpp
+// When the wrapper waits no more, and that its words wait for no reader: wrapper/session_client.hpp
 #include "wrapper/session_client.hpp"
 
 #include "common/base/channel.hpp"

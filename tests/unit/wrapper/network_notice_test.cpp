@@ -1,5 +1,5 @@
-// Which key closed the network of an agent that failed: wrapper/refusal.hpp
-#include "wrapper/refusal.hpp"
+// Which key closed the network of an agent that failed: wrapper/session_client.hpp
+#include "wrapper/session_client.hpp"
 
 #include <csignal>
 #include <doctest/doctest.h>

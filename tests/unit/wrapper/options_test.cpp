@@ -1,5 +1,5 @@
-// The wrapper's own options, and everything that is the agent's: wrapper/refusal.hpp
-#include "wrapper/refusal.hpp"
+// The wrapper's own options, and everything that is the agent's: wrapper/session_client.hpp
+#include "wrapper/session_client.hpp"
 
 #include "support/failure.hpp"
 

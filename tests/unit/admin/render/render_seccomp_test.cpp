@@ -1,7 +1,6 @@
 // The exported profile judges as the two local filters together do: admin/render/render.hpp
 #include "admin/render/render.hpp"
 
-#include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_directory.hpp"
@@ -40,12 +39,9 @@ bool holds(const ArgumentTest &test, const Arguments &arguments)
 bool passes_both_filters(const std::string &name, const Arguments &arguments)
 {
     bool passes = std::any_of(std::begin(allowed_calls), std::end(allowed_calls), [&](const char *allowed) { return name == allowed; });
-    for (const auto &allowance : call_allowances())
+    for (const auto &allowance : allowances_of(for_agents))
         passes = passes || (name == allowance.name && holds(allowance.test, arguments));
-    std::vector<CallDenial> denials = call_denials();
-    const std::vector<CallDenial> tuning = tuning_denials();
-    denials.insert(denials.end(), tuning.begin(), tuning.end());
-    for (const auto &denial : denials) {
+    for (const auto &denial : denials_of({DenialPart::always, DenialPart::unknown, DenialPart::set_gid, DenialPart::tuning})) {
         const bool is_denied = name == denial.name && std::all_of(denial.tests.begin(), denial.tests.end(),
                                                                   [&](const ArgumentTest &test) { return holds(test, arguments); });
         passes = passes && !is_denied;
@@ -108,9 +104,9 @@ TEST_CASE("conditions let a call pass where both filters do, whatever its argume
 {
     const auto calls = passing_calls();
     std::set<std::string> names(std::begin(allowed_calls), std::end(allowed_calls));
-    for (const auto &denial : call_denials())
+    for (const auto &denial : denials_of({DenialPart::always, DenialPart::unknown, DenialPart::set_gid}))
         names.insert(denial.name);
-    for (const auto &allowance : call_allowances())
+    for (const auto &allowance : allowances_of(for_agents))
         names.insert(allowance.name);
     names.insert("no_such_call");
     std::mt19937_64 random(20); // NOLINT(cert-msc51-cpp): the same at each run

@@ -1,5 +1,5 @@
-// Landlock, tried against processes and files outside: runner/inside/landlock.hpp
-#include "runner/inside/landlock.hpp"
+// Landlock, tried against processes and files outside: runner/inside/agent_process.hpp
+#include "runner/inside/agent_process.hpp"
 
 #include "common/base/channel.hpp"
 #include "support/forked.hpp"

@@ -1,5 +1,5 @@
-// Lists as cp(1) writes them, and others: runner/inside/set_gid_calls.hpp
-#include "runner/inside/set_gid_calls.hpp"
+// Lists as cp(1) writes them, and others: runner/inside/agent_process.hpp
+#include "runner/inside/agent_process.hpp"
 
 #include <doctest/doctest.h>
 #include <utility>

@@ -1,8 +1,7 @@
-// Calls under the filter that asks, answered as in a session but by a changer of the test's: runner/inside/set_gid_calls.hpp
-#include "runner/inside/set_gid_calls.hpp"
+// Calls under the filter that asks, answered as in a session but by a changer of the test's: runner/inside/agent_process.hpp
+#include "runner/inside/agent_process.hpp"
 
 #include "common/base/channel.hpp"
-#include "runner/filter/seccomp_filter.hpp"
 #include "runner/wire/launch_record.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
-// What a session says of its hosts and paths: runner/inside/why.hpp
-#include "runner/inside/why.hpp"
+// What a session says of its hosts and paths: runner/inside/canary.hpp
+#include "runner/inside/canary.hpp"
 
 #include "common/base/error.hpp"
 #include "runner/wire/session_hosts.hpp"

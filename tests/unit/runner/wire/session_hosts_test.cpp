@@ -1,5 +1,5 @@
 // What a session reads of its own network: runner/wire/session_hosts.hpp
-#include "runner/inside/why.hpp"
+#include "runner/inside/canary.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,5 +1,5 @@
-// Calls made under the real filter, in a child each: runner/filter/seccomp_filter.hpp
-#include "runner/filter/seccomp_filter.hpp"
+// Calls made under the real filter, in a child each: runner/inside/agent_process.hpp
+#include "runner/inside/agent_process.hpp"
 
 #include "support/forked.hpp"
 #include "support/skipped.hpp"

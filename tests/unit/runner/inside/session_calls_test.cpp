@@ -1,6 +1,6 @@
-// Calls made under a session's own filter, in a child each: runner/filter/seccomp_filter.hpp
+// Calls made under a session's own filter, in a child each: runner/inside/agent_process.hpp
 #include "common/policy/policy_paths.hpp"
-#include "runner/filter/seccomp_filter.hpp"
+#include "runner/inside/agent_process.hpp"
 #include "support/forked.hpp"
 
 #include <sys/socket.h>
