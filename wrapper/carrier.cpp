@@ -1,6 +1,5 @@
 // Asks for a node, and passes on what wrapper and node say.
 
-#include "common/as_user/user_paths.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/decide/explained.hpp"

@@ -5,7 +5,7 @@
 #include "admin/text/terminal.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/inside/landlock.hpp"
+#include "runner/inside/agent_process.hpp"
 #include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"

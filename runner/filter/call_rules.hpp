@@ -5,7 +5,6 @@
 #include "runner/filter/seccomp_filter.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <sched.h>
