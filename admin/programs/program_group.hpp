@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/seams/seams.hpp"
-#include "runner/root/method/own_group.hpp"
+#include "runner/root/kernel/own_group.hpp"
 
 #include <csignal>
 #include <cstdlib>

@@ -37,7 +37,7 @@ HOMES = (
      "a check sum is of the bytes that are written, so both are in one file; another one says whom TLS trusts"),
     ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/inside/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),
-    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/host_facts.cpp", "runner/root/network/gate_sockets.cpp"),
+    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/host_facts.cpp", "runner/root/method/gate_sockets.cpp"),
      "one file only asks what is attached; one loads the program that leads a session's connections to its gate; others are systemd's"),
     ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/host/identity.cpp",),
      "becoming a user checks every id and tries to regain; nobody may do half of it"),

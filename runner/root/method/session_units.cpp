@@ -4,8 +4,8 @@
 #include "common/base/files.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/method/own_group.hpp"
-#include "runner/root/network/gate_sockets.hpp"
+#include "runner/root/kernel/own_group.hpp"
+#include "runner/root/method/gate_sockets.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <fstream>

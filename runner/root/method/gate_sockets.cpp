@@ -1,5 +1,5 @@
 // Makes a session's own network lead to its gate, and nowhere else.
-#include "runner/root/network/gate_sockets.hpp"
+#include "runner/root/method/gate_sockets.hpp"
 
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"

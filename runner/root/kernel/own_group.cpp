@@ -1,5 +1,5 @@
 // Makes, enters and leaves control groups of version 2.
-#include "runner/root/method/own_group.hpp"
+#include "runner/root/kernel/own_group.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
