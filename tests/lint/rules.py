@@ -27,8 +27,7 @@ def _name(*names):
 HOMES = (
     ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "admin/render/render_kubernetes.cpp"),
      "lookups are lenient about duplicate keys and types; one file makes them strict and knows its messages, one only writes"),
-    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"),
-     ("runner/root/method/service_watch.hpp", "runner/root/method/systemd_bus.cpp"),
+    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus)"), ("runner/root/method/systemd_bus.cpp",),
      "the one file that talks to the bus enforces the alphabet of unit properties"),
     ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/seccomp_filter.cpp", "runner/inside/set_gid_calls.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one adds what a policy says, one installs them, one answers what it asks"),

@@ -188,7 +188,7 @@ SessionGate::SessionGate(Sandbox &sandbox, GateRoot root) : sandbox_(sandbox), r
     auto [ours, theirs] = make_channel();
     if (defence_is_on("gate-one-way") && shutdown(ours.get(), SHUT_RD) != 0) throw_errno("making the gate's channel one of one way");
     Pipe said = make_packet_pipe();
-    sandbox.systemd().ask_for_program(gate_name(sandbox.session()), properties_of(sandbox, root_), {theirs, said.writing, FdRef(-1)});
+    sandbox.systemd().start_program(gate_name(sandbox.session()), properties_of(sandbox, root_), {theirs, said.writing, FdRef(-1)}, false);
     fault_point("gate-asked-for");
     channel_ = std::move(ours);
     said_ = std::move(said.reading);
