@@ -32,7 +32,7 @@ std::optional<std::string> control_group_of(const std::string &pid)
     return groups ? std::optional(text.str()) : std::nullopt;
 }
 
-// In a slice of a user's sessions, or in a group that runner/root/kernel/own_group.cpp made. Only the beginning of the path counts
+// In a slice of a user's sessions, or in a group that runner/root/kernel/control_group.cpp made. Only the beginning of the path counts
 // (`cgroups(7)`), because anybody can choose its other names.
 bool is_of_sessions(const std::string &groups)
 {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/own_group.hpp"
+#include "runner/root/kernel/control_group.hpp"
 
 #include <csignal>
 #include <cstdlib>

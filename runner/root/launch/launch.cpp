@@ -1,6 +1,5 @@
 // The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
 #include "runner/as_agent/home.hpp"
-#include "runner/root/door/process_state.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"

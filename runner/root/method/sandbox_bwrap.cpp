@@ -4,7 +4,6 @@
 #include "common/base/files.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/kernel/own_group.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"

@@ -243,7 +243,7 @@ private:
         const ControlGroup unit = *group();
         if (unit.is_unified) return;                              // processes() found it there
         for (const auto &controller : host_controllers().names) { // without one, no limit of the policy's needs it
-            const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
+            const std::vector<pid_t> held = processes_in({directory_of(unit, controller), false});
             for (const pid_t pid : inside)
                 if (std::find(held.begin(), held.end(), pid) == held.end())
                     throw Failure(FailureKind::sandbox_method, "docker put the container outside the session's control group (" +

@@ -2,9 +2,7 @@
 #include "runner/root/method/session_units.hpp"
 
 #include "common/base/files.hpp"
-#include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/kernel/own_group.hpp"
 #include "runner/root/method/gate_sockets.hpp"
 #include "runner/root/session/record.hpp"
 

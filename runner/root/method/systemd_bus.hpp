@@ -27,7 +27,7 @@ public:
     SystemdBus &operator=(const SystemdBus &) = delete;
     ~SystemdBus();
 
-    // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (process_state.hpp) does.
+    // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (control_group.hpp) does.
     void request_scope(const std::string &name, const std::vector<UnitProperty> &properties);
     // Of the version that runs. And that version in systemd's own words, for any account.
     const SystemdFeatures &features();
