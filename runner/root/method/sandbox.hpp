@@ -85,7 +85,7 @@ public:
     [[nodiscard]] const SandboxFacts &facts() const { return facts_; }
     [[nodiscard]] bool confines() const { return facts_.restrictions != Restrictions::none; }
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const;
-    [[nodiscard]] const std::string &session() const { return id_; }
+    [[nodiscard]] const std::string &id() const { return id_; } // of the session
     [[nodiscard]] Uid user() const { return user_; }
     // Why it did not come about, and where to read more ("; see: journalctl -u …", or nothing).
     std::string explain(const SandboxResult &result);
@@ -103,7 +103,6 @@ protected:
     Sandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user);
     [[nodiscard]] const AsRoot &root() const { return root_; }
     [[nodiscard]] SandboxMethod method() const { return method_; }
-    [[nodiscard]] const std::string &id() const { return id_; }
 
     // process() is called when it has input.
     void watch(FdRef fd);
