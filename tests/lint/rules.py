@@ -52,7 +52,7 @@ HOMES = (
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
     ("wrapper/aftermath.cpp", "wrapper/carrier.cpp", "common/ask/runner_process.cpp", "runner/root/method/sandbox_bwrap.cpp",
       "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
-      "runner/as_agent/tasks.cpp", "runner/inside/agent_process.cpp", "runner/as_user/git_identity.cpp", "runner/root/mount/id_map.cpp",
+      "runner/as_agent/tasks.cpp", "runner/inside/agent_process.cpp", "runner/as_user/git_identity.cpp", "runner/root/mount/mounts.cpp",
       "admin/programs/program.cpp", "fetch/pi_agent_fetch.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
