@@ -189,7 +189,4 @@ void require_method_programs(SandboxMethod method);
 // property of a unit cannot hold a comma. `program` names it, for messages too. Throws SystemFailure.
 UniqueFd write_arguments(const std::string &program, const std::vector<std::string> &arguments);
 
-// The notice for the user at each start of a session without a sandbox.
-std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent);
-
 } // namespace pi_agent
