@@ -1,5 +1,4 @@
 // pi-agent-runner: called by sudo without arguments, with the wrapper's socket as standard input. Root.
-#include "runner/root/door/process_state.hpp"
 #include "runner/root/launch/phases.hpp"
 #include "runner/root/own/questions.hpp"
 

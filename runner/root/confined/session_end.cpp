@@ -3,8 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/door/process_state.hpp"
-#include "runner/root/method/own_group.hpp"
+#include "runner/root/door/admission.hpp"
 
 #include <sys/file.h>
 #include <sys/socket.h>

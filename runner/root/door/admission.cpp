@@ -88,17 +88,65 @@ void require_caller_is_no_agent(const Policy &policy, const Account &caller)
     }
 }
 
+// Letting in, or refusing.
+
+bool are_same(const Account &before, const std::optional<Account> &now)
+{
+    return now && now->name == before.name && now->uid == before.uid && now->gid.value() == before.gid.value() &&
+           have_same_groups(*now, before);
+}
+
+constexpr int slot_patience_seconds = 3; // less than the wait for one that sends nothing
+
+// Of one user, each slot for one at once: what starts, or what asks.
+struct Slots {
+    const char *file; // in /run/pi-agent
+    std::size_t limit;
+    bool (*is_limited)();
+    const char *refusal; // after the limit
+};
+constexpr Slots start_slots = {"starts", start_limit, [] { return defence_is_on("start-limit"); },
+                               " sessions of yours are already starting; try again in a moment"};
+constexpr Slots question_slots = {"questions", question_slot_limit, [] { return defence_is_on("question-limit"); },
+                                  " questions of yours about your sessions are already being answered; ask again in a moment"};
+
+// Empty where all slots are taken.
+UniqueFd try_slot(const Slots &kind, Uid user)
+{
+    static_assert(sizeof(off_t) == 8, "each user's bytes are their own");
+    const UniqueFd parent = open_runtime_directory();
+    // Nothing is ever written into the file, and a lock leaves nothing behind: not of users that are gone, and nothing that a start could
+    // find half removed.
+    UniqueFd slots =
+        open_or_throw(std::string("opening the file of slots for ") + kind.file, parent, kind.file, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    for (std::size_t number = 0; number < kind.limit; ++number) {
+        struct flock slot {};
+        slot.l_type = F_WRLCK;
+        slot.l_whence = SEEK_SET;
+        slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(kind.limit) + static_cast<off_t>(number);
+        slot.l_len = 1;
+        if (fcntl(slots.get(), F_OFD_SETLK, &slot) == 0) return slots; // the lock belongs to the descriptor, in whichever process
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno(std::string("locking a slot for ") + kind.file);
+        if (!kind.is_limited()) return slots;
+    }
+    return UniqueFd();
+}
+
+UniqueFd take_slot(const Slots &kind, Uid user)
+{
+    UniqueFd slot = try_slot(kind, user);
+    if (!slot) throw Failure(FailureKind::session_limit, "limit: " + std::to_string(kind.limit) + kind.refusal);
+    return slot;
+}
+
 } // namespace
 
 std::optional<Uid> parse_uid(const std::string &text) noexcept
 {
     if (!defence_is_on("strict-uid")) return Uid(static_cast<uid_t>(std::strtoul(text.c_str(), nullptr, 10)));
-    const bool digits =
-        !text.empty() && text.size() <= 10 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!digits || (text.size() > 1 && text[0] == '0')) return std::nullopt;
-    const std::uint64_t value = std::strtoull(text.c_str(), nullptr, 10);
-    if (value >= std::numeric_limits<uid_t>::max()) return std::nullopt;
-    return Uid(static_cast<uid_t>(value));
+    const auto value = to_number<uid_t>(text); // takes no sign and no space
+    if (!value || *value == std::numeric_limits<uid_t>::max() || (text.size() > 1 && text[0] == '0')) return std::nullopt;
+    return Uid(*value);
 }
 
 Account authenticate(const AsRoot & /*root*/, FdRef channel, const std::optional<std::string> &sudo_uid)
@@ -142,51 +190,6 @@ void require_harmless_groups(const Policy &policy, const AccessRules &rules, con
     const std::vector<std::string> forbidden = forbidden_groups_of(policy, agent);
     if (!forbidden.empty()) refuse_group(rules, forbidden.front());
 }
-
-// Letting in, or refusing.
-
-namespace {
-
-bool are_same(const Account &before, const std::optional<Account> &now)
-{
-    return now && now->name == before.name && now->uid == before.uid && now->gid.value() == before.gid.value() &&
-           have_same_groups(*now, before);
-}
-
-constexpr int slot_patience_seconds = 3; // less than the wait for one that sends nothing
-
-// Of one user, each slot for one at once: what starts, or what asks.
-struct Slots {
-    const char *file; // in /run/pi-agent
-    std::size_t limit;
-    bool (*is_limited)();
-};
-constexpr Slots start_slots = {"starts", start_limit, [] { return defence_is_on("start-limit"); }};
-constexpr Slots question_slots = {"questions", question_slot_limit, [] { return defence_is_on("question-limit"); }};
-
-// Empty where all slots are taken.
-UniqueFd try_slot(const Slots &kind, Uid user)
-{
-    static_assert(sizeof(off_t) == 8, "each user's bytes are their own");
-    const UniqueFd parent = open_runtime_directory();
-    // Nothing is ever written into the file, and a lock leaves nothing behind: not of users that are gone, and nothing that a start could
-    // find half removed.
-    UniqueFd slots =
-        open_or_throw(std::string("opening the file of slots for ") + kind.file, parent, kind.file, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-    for (std::size_t number = 0; number < kind.limit; ++number) {
-        struct flock slot {};
-        slot.l_type = F_WRLCK;
-        slot.l_whence = SEEK_SET;
-        slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(kind.limit) + static_cast<off_t>(number);
-        slot.l_len = 1;
-        if (fcntl(slots.get(), F_OFD_SETLK, &slot) == 0) return slots; // the lock belongs to the descriptor, in whichever process
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno(std::string("locking a slot for ") + kind.file);
-        if (!kind.is_limited()) return slots;
-    }
-    return UniqueFd();
-}
-
-} // namespace
 
 Policy load_enabled_policy(const Account &caller)
 {
@@ -286,21 +289,12 @@ void require_locked_sessions(const AsRoot &root, const Account &caller, const st
 
 UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
 {
-    UniqueFd slot = try_slot(start_slots, user);
-    if (!slot)
-        throw Failure(FailureKind::session_limit,
-                      "limit: " + std::to_string(start_limit) + " sessions of yours are already starting; try again in a moment");
-    return slot;
+    return take_slot(start_slots, user);
 }
 
 UniqueFd take_question_slot(const AsRoot & /*root*/, Uid user)
 {
-    UniqueFd slot = try_slot(question_slots, user);
-    if (!slot)
-        throw Failure(FailureKind::session_limit, "limit: " + std::to_string(question_slot_limit) +
-                                                      " questions of yours about your sessions are already being answered; ask again in a "
-                                                      "moment");
-    return slot;
+    return take_slot(question_slots, user);
 }
 
 UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting)

@@ -1,9 +1,30 @@
-// Who called, who gets in, and where: each function refuses with the Failure that the user will see.
+// What a caller chose for a program run by sudo, who called, who gets in, and where: each function refuses with the Failure that the user
+// will see.
 #pragma once
 
 #include "runner/root/errand/errand.hpp"
 
 namespace pi_agent {
+
+// --- Takes back what a caller can choose for a program run by sudo: environment, limits, signals, scheduling, session (design rule 8).
+
+// A caller's slack of years would keep every time-out of this process from firing (PR_SET_TIMERSLACK(2const) survives fork, exec and sudo).
+void reset_timer_slack();
+
+// Copies the one variable that is used, SUDO_UID, and empties the environment, so that no library reads the rest.
+std::optional<std::string> take_sudo_uid();
+
+// Moves standard input, the wrapper's socket, to a descriptor of its own. The three standard descriptors become /dev/null, and every other
+// descriptor is closed.
+UniqueFd take_channel(const AsRoot &root);
+
+// Throws Failure(denied) unless this process is in every namespace of PID 1: in others, paths, ids, addresses and names mean something
+// else, and somebody else decided who may reach what there.
+void require_host_namespaces(const AsRoot &root);
+
+// Sets resource limits, scheduling, signals, timers, umask, session and process attributes to PID 1's or to a fixed value. Throws when one
+// cannot be set.
+void reset_process_state(const AsRoot &root);
 
 // --- Who is calling: the two witnesses that a caller cannot forge together (design rule 6).
 
@@ -27,7 +48,7 @@ Account without_other_groups(Account agent);
 // each may be asked of a service: so call it while systemd builds the unit, before the agent starts. Throws Failure(configuration).
 void require_harmless_groups(const Policy &policy, const AccessRules &rules, const Account &agent);
 
-// Who gets in, and where: each function refuses with the Failure that the user will see.
+// --- Who gets in, and where.
 
 // The installed policy; refuses while wrapper.enable is false.
 Policy load_enabled_policy(const Account &caller);

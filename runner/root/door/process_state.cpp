@@ -1,5 +1,5 @@
 // Takes back everything that a caller can choose for a program run by sudo.
-#include "runner/root/door/process_state.hpp"
+#include "runner/root/door/admission.hpp"
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
@@ -15,8 +15,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <thread>
 
 namespace pi_agent {
 
@@ -159,66 +157,43 @@ UniqueFd take_channel(const AsRoot & /*root*/)
     UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (dup2(null.get(), fd) < 0) throw_errno("replacing a standard descriptor");
-    UniqueFd kept = UniqueFd::adopt(dup3(channel.get(), 3, O_CLOEXEC));
-    if (channel.get() == 3) {
-        kept = UniqueFd::adopt(channel.release());
-    } else if (!kept) {
-        throw_errno("keeping the wrapper's socket");
-    }
+    if (channel.get() != 3 && dup3(channel.get(), 3, O_CLOEXEC) < 0) throw_errno("keeping the wrapper's socket");
     if (defence_is_on("close-descriptors") && close_range(4, ~0U, 0) != 0) throw_errno("closing inherited descriptors");
-    static_cast<void>(channel.release()); // closed above
+    static_cast<void>(channel.release()); // closed above, or 3 itself
     static_cast<void>(null.release());    // closed above, or itself a standard descriptor that was missing
-    return kept;
+    return UniqueFd::adopt(3);
 }
 
 void require_host_namespaces(const AsRoot & /*root*/)
 {
     // A process stays in its PID and time namespaces for life: unshare(2) changes only those of its children.
-    struct Kind {
-        const char *mine;
-        const char *name;
-        const char *what_differs;
-    };
-    constexpr std::array<Kind, 10> kinds = {{{"mnt", "mnt", "paths lead elsewhere there"},
-                                             {"pid", "pid", "processes have other numbers there"},
-                                             {"pid_for_children", "pid", "processes have other numbers there"},
-                                             {"user", "user", "its accounts are not those of the host"},
-                                             {"cgroup", "cgroup", "control groups have other names there"},
-                                             {"net", "net", "the session would use the host's network instead"},
-                                             {"ipc", "ipc", "its shared memory is not the host's"},
-                                             {"uts", "uts", "its host name is not the host's"},
-                                             {"time", "time", "its clocks are not the host's"},
-                                             {"time_for_children", "time", "its clocks are not the host's"}}};
-    for (const auto &[mine, name, what_differs] : kinds) {
+    const std::pair<std::string, const char *> kinds[] = {{"mnt", "paths lead elsewhere there"},
+                                                          {"pid", "processes have other numbers there"},
+                                                          {"pid_for_children", "processes have other numbers there"},
+                                                          {"user", "its accounts are not those of the host"},
+                                                          {"cgroup", "control groups have other names there"},
+                                                          {"net", "the session would use the host's network instead"},
+                                                          {"ipc", "its shared memory is not the host's"},
+                                                          {"uts", "its host name is not the host's"},
+                                                          {"time", "its clocks are not the host's"},
+                                                          {"time_for_children", "its clocks are not the host's"}};
+    for (const auto &[mine, what_differs] : kinds) {
+        const std::string name = mine.substr(0, mine.find('_'));
         // A kernel without a kind of namespace lacks it for PID 1, too. The entry for children can be missing although the kernel has the
         // kind, as long as the namespace has no first process. Such a process is refused.
-        if (!namespace_of("self", name) && errno == ENOENT && std::string_view(name) != "mnt") continue;
+        if (!namespace_of("self", name) && errno == ENOENT && name != "mnt") continue;
         const auto own = namespace_of("self", mine);
-        if (!own) throw_errno(std::string("reading /proc/self/ns/") + mine);
+        if (!own) throw_errno("reading /proc/self/ns/" + mine);
         const auto host = namespace_of("1", name);
         if (!host) // root can, except root of only a user namespace or a container
-            throw Failure(FailureKind::namespaces, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
-                                                       SystemFailure(errno, std::string("/proc/1/ns/") + name).what() +
+            throw Failure(FailureKind::namespaces, "denied: the host's " + name + " namespace cannot be seen from here (" +
+                                                       SystemFailure(errno, "/proc/1/ns/" + name).what() +
                                                        "); run pi from an ordinary shell of this host. In a container, its first process "
                                                        "must run as root with the capabilities of all others; else give it CAP_SYS_PTRACE");
         if (own != host && defence_is_on("host-namespaces"))
-            throw Failure(FailureKind::namespaces, std::string("denied: called from another ") + name +
+            throw Failure(FailureKind::namespaces, "denied: called from another " + name +
                                                        " namespace than the host's (the one of PID 1): " + what_differs +
                                                        "; run pi from an ordinary shell of this host");
-    }
-}
-
-void wait_until_inside(const std::string &place, Deadline deadline)
-{
-    const SystemdTops tops = read_systemd_tops();
-    while (defence_is_on("kernels-word")) {
-        std::ifstream own("/proc/self/cgroup");
-        if (is_in_unit(own, tops, place)) return;
-        if (Clock::now() >= deadline)
-            throw Failure(FailureKind::no_systemd,
-                          "systemd did not move the runner into its scope; the administrator finds more with: journalctl -u " +
-                              place.substr(place.rfind('/') + 1));
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }
 

@@ -1,12 +1,14 @@
-// Where the control group of a session's unit is, seen from another unit of the session (they are siblings), and who is in it.
+// Control groups: where those of systemd's units are and what is in them, and those that a session makes of its own.
 #pragma once
 
 #include "common/base/channel.hpp"
+#include "common/host/identity.hpp"
 
 #include <istream>
-#include <sys/types.h>
 
 namespace pi_agent {
+
+// --- The group of a session's unit, seen from another unit of the session (they are siblings), and the processes in it.
 
 struct ControlGroup {
     std::string path; // below /sys/fs/cgroup
@@ -29,6 +31,10 @@ std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::st
 // Whether a process of these groups (/proc/PID/cgroup) is in the unit that systemd has at `place`, e.g. "/a.slice/b.scope". The whole place
 // counts: users name groups as they like where one is delegated to them, and may move a process of root's into it (`cgroups(7)`).
 bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string &place);
+
+// Waits until this process is in the control group of such a unit. The kernel tells so, not a signal of systemd's, which anybody on the bus
+// can imitate.
+void wait_until_inside(const std::string &place, Deadline deadline);
 
 // The group of one of a session's units, for its runner.
 ControlGroup group_beside_runner(const std::string &session_id, const std::string &unit);
@@ -59,8 +65,7 @@ void remove_empty_groups(const ControlGroup &group);
 // SystemFailure where it cannot tell.
 std::vector<pid_t> processes_in(const ControlGroup &group);
 
-// The same for a directory of a hierarchy. And that directory with the groups below it, each after its parent.
-std::vector<pid_t> processes_below(const std::string &directory);
+// A directory of a hierarchy with the groups below it, each after its parent.
 std::vector<std::string> groups_below(const std::string &directory);
 
 // The names of the groups directly in it; empty where it has just gone. Throws SystemFailure.
@@ -70,5 +75,43 @@ std::vector<std::string> groups_in(const std::string &directory);
 // word that cannot be read.
 std::vector<std::string> words_in(const std::string &path);
 std::optional<std::uint64_t> number_in(const std::vector<std::string> &words, std::size_t index = 0);
+
+// --- Groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (`cgroups(7)`).
+
+class OwnGroup {
+public:
+    // Moves this process into a group of the session's own below /sys/fs/cgroup/pi-agent. Where root cannot write the hierarchy of version
+    // 2 (a container, or a host with version 1) this process stays where it is. Throws Failure(unavailable) when `user` owns the group in
+    // which it then stays, or one above it, and so could freeze or kill it.
+    OwnGroup(const AsRoot &root, std::string session_id, Uid user);
+    OwnGroup(const OwnGroup &) = delete;
+    OwnGroup &operator=(const OwnGroup &) = delete;
+    // Leaves and removes the groups. best_effort: what is left is empty, and the next session's start removes it.
+    ~OwnGroup();
+
+    // A descriptor of the agent's group, for enter_group in a forked child; none where there are no groups.
+    [[nodiscard]] FdRef agents() const noexcept { return agents_; }
+    // The agent's group; none where there are no groups.
+    [[nodiscard]] std::optional<ControlGroup> group() const;
+
+private:
+    std::string id_;
+    UniqueFd agents_; // none where there are no groups
+};
+
+// Where such groups are. Makes it; false where the hierarchy of version 2 cannot be written.
+constexpr const char *own_groups = "/sys/fs/cgroup/pi-agent";
+bool make_own_groups();
+
+// The group of what a session confines; none where there are no groups. Also none when it is gone: then the kernel has ended its processes.
+std::optional<ControlGroup> find_own_group(const std::string &session_id);
+
+// Moves the calling process into it. async-signal-safe; returns errno, or 0.
+int enter_group(FdRef group) noexcept;
+
+// Moves the calling process into a group beside the sessions' groups, and removes the groups of `session_id` if they are empty then. The
+// first function alone is for a process that outlives the session. Both best_effort: without groups there is nothing to leave.
+void step_aside() noexcept;
+void leave_group(const std::string &session_id) noexcept;
 
 } // namespace pi_agent

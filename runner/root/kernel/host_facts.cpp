@@ -5,6 +5,7 @@
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
+#include <fmt/ranges.h>
 #include <linux/bpf.h>
 #include <linux/magic.h>
 #include <sys/syscall.h>
@@ -35,20 +36,6 @@ bool is_slurms(const Ancestor &ancestor)
     }
 }
 
-} // namespace
-
-UniqueFd find_job(const AsRoot & /*root*/)
-{
-    UniqueFd job;
-    const bool is_there = has_ancestor([&](const Ancestor &ancestor) {
-        job = open_process(ancestor.number);
-        return job && is_slurms(ancestor); // asked of its directory, so it lived, and the number was its own, when `job` was opened
-    });
-    return is_there ? std::move(job) : UniqueFd();
-}
-
-namespace {
-
 // The words of the one line with this name; none where there is no such line, or more than one.
 std::optional<std::vector<std::string>> words_of(const std::string &status, const std::string &name)
 {
@@ -65,14 +52,6 @@ std::optional<std::vector<std::string>> words_of(const std::string &status, cons
     return found;
 }
 
-std::string joined(const std::optional<std::vector<std::string>> &words)
-{
-    std::string text;
-    for (const auto &word : words.value_or(std::vector<std::string>{"?"}))
-        text += (text.empty() ? "" : " ") + word;
-    return escape_for_display(text);
-}
-
 // At least `count` words, each of them one of `allowed`.
 bool are_among(const std::optional<std::vector<std::string>> &words, std::size_t count, const std::vector<std::uint64_t> &allowed, int base)
 {
@@ -82,93 +61,7 @@ bool are_among(const std::optional<std::vector<std::string>> &words, std::size_t
            });
 }
 
-bool is_in_one(const std::vector<std::string> &directories, const std::string &name)
-{
-    return std::any_of(directories.begin(), directories.end(),
-                       [&](const std::string &directory) { return access((directory + "/" + name).c_str(), X_OK) == 0; });
-}
-
-} // namespace
-
-ExpectedAccount account_of(const SandboxPlan &plan)
-{
-    ExpectedAccount expected{plan.agent, plan.agent_group, plan.account_groups};
-    for (const Gid group : plan.groups)
-        expected.groups.push_back(group.value());
-    return expected;
-}
-
-std::optional<std::string> account_problem(const std::string &status, const ExpectedAccount &expected)
-{
-    constexpr std::size_t kinds = 4; // real, effective, saved, of the file system
-    std::vector<std::uint64_t> groups(expected.groups.begin(), expected.groups.end());
-    groups.push_back(expected.group.value());
-    const auto wrong = [&](const char *name) { return std::string(name) + ": " + joined(words_of(status, name)); };
-    if (!are_among(words_of(status, "Uid"), kinds, {expected.user.value()}, 10)) return wrong("Uid");
-    if (!are_among(words_of(status, "Gid"), kinds, {expected.group.value()}, 10)) return wrong("Gid");
-    if (!are_among(words_of(status, "Groups"), 0, groups, 10)) return wrong("Groups");
-    if (expected.no_new_privileges && !are_among(words_of(status, "NoNewPrivs"), 1, {1}, 10)) return wrong("NoNewPrivs");
-    if (!expected.no_capabilities) return std::nullopt;
-    for (const char *set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
-        if (!are_among(words_of(status, set), 1, {0}, 16)) return wrong(set);
-    return std::nullopt;
-}
-
-std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask)
-{
-    constexpr std::size_t most = 256; // sets, for 262,144 processors: thirty times what Linux can be built for
-    for (std::size_t count = 1; count <= most; count *= 2) {
-        std::vector<cpu_set_t> sets(count);
-        if (ask(process, count * sizeof(cpu_set_t), sets.data()) == 0) return sets;
-        if (errno != EINVAL) break;
-    }
-    throw_errno("reading the processors of process " + std::to_string(process));
-}
-
-bool has_name(const std::vector<std::string> &directories, const std::string &name)
-{
-    return std::any_of(directories.begin(), directories.end(), [&](const std::string &directory) {
-        struct stat facts {};
-        return lstat((directory + "/" + name).c_str(), &facts) == 0;
-    });
-}
-
-std::string host_name()
-{
-    std::array<char, 256> name{};
-    if (gethostname(name.data(), name.size() - 1) != 0) throw_errno("asking for the host's name");
-    return name.data();
-}
-
-std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories)
-{
-    std::vector<std::string> missing;
-    if (!is_in_one(directories, "fd") && !is_in_one(directories, "fdfind")) missing.emplace_back("fd");
-    if (!is_in_one(directories, "rg")) missing.emplace_back("rg");
-    return missing;
-}
-
-bool can_be_run_by_all(const std::string &path)
-{
-    std::error_code problem;
-    const std::filesystem::path real = std::filesystem::canonical(path, problem);
-    struct stat facts {};
-    if (problem || stat(real.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & S_IXOTH) == 0) return false;
-    for (auto directory = real.parent_path(); directory.has_relative_path(); directory = directory.parent_path())
-        if (stat(directory.c_str(), &facts) == 0 && (facts.st_mode & S_IXOTH) == 0) return false;
-    return true;
-}
-
-std::optional<std::string> open_program_notice(const Policy &policy)
-{
-    if (!policy.wrapper.hide_direct_binary || !can_be_run_by_all(policy.agent.binary)) return std::nullopt;
-    return "everybody on this host can run " + policy.agent.binary +
-           " without this wrapper: was it upgraded? the administrator hides it again with: sudo pi-agentctl apply";
-}
-
 // --- What the kernel holds a session to and counts for it: network, controllers, limits, usage.
-
-namespace {
 
 [[noreturn]] void refuse(const NetworkPolicy &network, const std::string &reason, const std::string &remedy)
 {
@@ -238,21 +131,120 @@ std::map<std::string, std::uint64_t> counters_in(const std::string &path)
 
 } // namespace
 
+UniqueFd find_job(const AsRoot & /*root*/)
+{
+    UniqueFd job;
+    const bool is_there = has_ancestor([&](const Ancestor &ancestor) {
+        job = open_process(ancestor.number);
+        return job && is_slurms(ancestor); // asked of its directory, so it lived, and the number was its own, when `job` was opened
+    });
+    return is_there ? std::move(job) : UniqueFd();
+}
+
+ExpectedAccount account_of(const SandboxPlan &plan)
+{
+    ExpectedAccount expected{plan.agent, plan.agent_group, plan.account_groups};
+    for (const Gid group : plan.groups)
+        expected.groups.push_back(group.value());
+    return expected;
+}
+
+std::optional<std::string> account_problem(const std::string &status, const ExpectedAccount &expected)
+{
+    constexpr std::size_t kinds = 4; // real, effective, saved, of the file system
+    const std::vector<std::string> unknown = {"?"};
+    std::vector<std::uint64_t> groups(expected.groups.begin(), expected.groups.end());
+    groups.push_back(expected.group.value());
+    const auto wrong = [&](const char *name) {
+        return fmt::format("{}: {}", name, escape_for_display(fmt::to_string(fmt::join(words_of(status, name).value_or(unknown), " "))));
+    };
+    if (!are_among(words_of(status, "Uid"), kinds, {expected.user.value()}, 10)) return wrong("Uid");
+    if (!are_among(words_of(status, "Gid"), kinds, {expected.group.value()}, 10)) return wrong("Gid");
+    if (!are_among(words_of(status, "Groups"), 0, groups, 10)) return wrong("Groups");
+    if (expected.no_new_privileges && !are_among(words_of(status, "NoNewPrivs"), 1, {1}, 10)) return wrong("NoNewPrivs");
+    if (!expected.no_capabilities) return std::nullopt;
+    for (const char *set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
+        if (!are_among(words_of(status, set), 1, {0}, 16)) return wrong(set);
+    return std::nullopt;
+}
+
+std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask)
+{
+    constexpr std::size_t most = 256; // sets, for 262,144 processors: thirty times what Linux can be built for
+    for (std::size_t count = 1; count <= most; count *= 2) {
+        std::vector<cpu_set_t> sets(count);
+        if (ask(process, count * sizeof(cpu_set_t), sets.data()) == 0) return sets;
+        if (errno != EINVAL) break;
+    }
+    throw_errno("reading the processors of process " + std::to_string(process));
+}
+
+bool has_name(const std::vector<std::string> &directories, const std::string &name)
+{
+    return std::any_of(directories.begin(), directories.end(), [&](const std::string &directory) {
+        struct stat facts {};
+        return lstat((directory + "/" + name).c_str(), &facts) == 0;
+    });
+}
+
+std::string host_name()
+{
+    std::array<char, 256> name{};
+    if (gethostname(name.data(), name.size() - 1) != 0) throw_errno("asking for the host's name");
+    return name.data();
+}
+
+std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories)
+{
+    const auto is_there = [&](const char *name) {
+        return std::any_of(directories.begin(), directories.end(),
+                           [&](const std::string &directory) { return access((directory + "/" + name).c_str(), X_OK) == 0; });
+    };
+    std::vector<std::string> missing;
+    if (!is_there("fd") && !is_there("fdfind")) missing.emplace_back("fd");
+    if (!is_there("rg")) missing.emplace_back("rg");
+    return missing;
+}
+
+bool can_be_run_by_all(const std::string &path)
+{
+    std::error_code problem;
+    const std::filesystem::path real = std::filesystem::canonical(path, problem);
+    struct stat facts {};
+    if (problem || stat(real.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & S_IXOTH) == 0) return false;
+    for (auto directory = real.parent_path(); directory.has_relative_path(); directory = directory.parent_path())
+        if (stat(directory.c_str(), &facts) == 0 && (facts.st_mode & S_IXOTH) == 0) return false;
+    return true;
+}
+
+std::optional<std::string> open_program_notice(const Policy &policy)
+{
+    if (!policy.wrapper.hide_direct_binary || !can_be_run_by_all(policy.agent.binary)) return std::nullopt;
+    return "everybody on this host can run " + policy.agent.binary +
+           " without this wrapper: was it upgraded? the administrator hides it again with: sudo pi-agentctl apply";
+}
+
+std::optional<bool> have_own_namespace(const std::vector<pid_t> &processes, const std::string &kind)
+{
+    const auto host = namespace_of("1", kind);
+    if (!host) throw_errno("reading the host's namespaces");
+    std::optional<bool> all;
+    for (const pid_t pid : processes) {
+        const auto own = namespace_of(std::to_string(pid), kind);
+        if (!own) require_gone("reading the session's namespaces", ESRCH);
+        if (own) all = all.value_or(true) && own != host;
+    }
+    return all;
+}
+
 void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network)
 {
     if (!defence_is_on("network-check")) return;
-    const auto host = namespace_of("1", "net");
-    if (!host) throw_errno("reading the host's network namespace");
-    int seen = 0;
-    for (const pid_t pid : processes) {
-        const auto own = namespace_of(std::to_string(pid), "net");
-        if (!own) continue; // it has ended
-        if (own == host)
-            refuse(network, "no network namespace was made for the session",
-                   "the kernel needs CONFIG_NET_NS, and what builds the sandbox the right to use it");
-        ++seen;
-    }
-    if (seen == 0) throw Failure(ExitStatus::unavailable, "the session ended before its network could be checked");
+    const auto has_own = have_own_namespace(processes, "net");
+    if (!has_own) throw Failure(ExitStatus::unavailable, "the session ended before its network could be checked");
+    if (!*has_own)
+        refuse(network, "no network namespace was made for the session",
+               "the kernel needs CONFIG_NET_NS, and what builds the sandbox the right to use it");
 }
 
 void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, const NetworkPolicy &network)

@@ -1,8 +1,6 @@
 // What the kernel says of this machine, holds a session to and counts for it.
 #pragma once
 
-#include "common/host/identity.hpp"
-
 #include "runner/plan/environment.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
@@ -68,6 +66,9 @@ std::optional<std::string> open_program_notice(const Policy &policy);
 // --- Asks the kernel whether it holds a session to the policy's network. Where systemd cannot attach its packet filter or may not make a
 // network namespace, it only logs that and starts the unit without.
 
+// Whether each of these processes is in such a namespace of its own ("net", "pid", …), not in the host's. Empty where all of them have
+// ended.
+std::optional<bool> have_own_namespace(const std::vector<pid_t> &processes, const std::string &kind);
 // Call both when something runs in the session, and before the agent does. They throw Failure(unavailable). `processes`: all of the
 // session. Before the agent these are pi-agent-exec and, for a moment, what started it.
 void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network);

@@ -1,11 +1,8 @@
 // The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
-#include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
 
 namespace pi_agent {
-
-// --- The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
 
 namespace {
 
@@ -16,16 +13,16 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     Sandbox &sandbox = *entered.sandbox;
     const auto hand_over = [&](FdRef pty) {
         entered.to_wrapper.tell(SessionBegun{entered.id});
-        hand_record_over(entered.root, entered.policy, entered.environment, presented.launch, launched.control, pty,
+        hand_record_over(entered.root, heard.policy, entered.environment, presented.launch, launched.control, pty,
                          presented.modes ? presented.modes->channel() : FdRef(-1));
     };
     std::optional<GateWatch> gate;
     if (launched.gate)
         gate.emplace(entered.id, launched.gate->channel(), launched.gate->said(), entered.record, std::move(launched.denials),
-                     denial_places(entered.policy.network, routed_providers(entered.policy)), [&asked = *launched.gate] { asked.kill(); });
+                     denial_places(heard.policy.network, routed_providers(heard.policy)), [&asked = *launched.gate] { asked.kill(); });
     const auto before_agent = [&] {
-        sandbox.require_enforced(entered.policy);
-        if (launched.gate) open_gate(entered, *launched.gate);
+        sandbox.require_enforced(heard.policy);
+        if (launched.gate) open_gate(entered, heard, *launched.gate);
         if (!view.tree.late.empty()) attach_late(entered.root, sandbox.namespace_of_launcher("mnt"), view.tree.late);
         if (heard.guards.has_inner()) heard.guards.apply_inside(entered.root, sandbox.namespace_of_launcher("mnt"), session.project_path);
         confine_root(entered.root);
@@ -69,13 +66,13 @@ void become_a_start(Entered &entered, const OpenedSession &session)
     }
 }
 
-void finish(Entered &entered, OpenedSession &session, BuiltView &view, Launched &launched, const AgentEnded &ended,
+void finish(Entered &entered, const Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched, const AgentEnded &ended,
             PlaceholderRemoval &placeholders, const LimitEvents &reached)
 {
     become_a_start(entered, session);
     for (const auto &notice : {nearly_full(session.state.home, session.state.home_path), nearly_full(view.scratch, "the session's /tmp")})
         if (notice) entered.tell({*notice});
-    entered.tell(limit_notices(entered.policy.limits, reached, ended, entered.sandbox->result().result, Clock::now() - launched.begun));
+    entered.tell(limit_notices(heard.policy.limits, reached, ended, entered.sandbox->result().result, Clock::now() - launched.begun));
     // Restore the user's repository before the user hears of the end: git stops where a commondir disappears while it looks.
     release_project(entered.root, view.tree);
     placeholders.finish(in_seconds(1));
@@ -83,35 +80,8 @@ void finish(Entered &entered, OpenedSession &session, BuiltView &view, Launched 
     if (!session.ending.was_asked()) launched.leftovers.finish(); // otherwise the administrator waits for the end of all of it
 }
 
-} // namespace
-
-void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
-{
-    try {
-        Entered entered(root, caller, wrapper, record);
-        entered.begin("hearing what is asked for");
-        Heard heard(entered);
-        entered.begin("opening the agent's home and state");
-        OpenedSession session(entered, heard);
-        entered.begin("building what the session sees");
-        std::unique_ptr<SessionGate> gate = ask_for_gate(entered, session);
-        BuiltView view(entered, heard, session);
-        Launched launched(entered, heard, session, view, std::move(gate));
-        Presented presented(entered, heard, session, view, launched);
-        PlaceholderRemoval placeholders(root, entered.id, session.directory.fd());
-        LimitEvents reached;
-        const AgentEnded ended = run_agent(entered, heard, session, view, launched, presented, placeholders, reached);
-        finish(entered, session, view, launched, ended, placeholders, reached);
-    } catch (const EndedBySignal &asked) {
-        record.failed(ExitStatus::system_failure, "ended by a signal before the agent was started");
-        ToWrapper(wrapper).tell(AgentEnded{true, asked.number});
-    }
-}
-
 // --- Who asks, under which policy, in which control group, and for what. Then makes the session, brings the home in line, and builds the
 // view by descriptor.
-
-namespace {
 
 std::string name_session(const AsRoot &root, SessionRecord &record)
 {
@@ -154,13 +124,12 @@ Request hear_request(Receiver &receiver, SessionRecord &record)
     return request;
 }
 
-// What the project's root says, and what the start gives up, is part of the policy from here on.
+// With the policy of the session: what the project's root says, and what the start gives up, is part of it.
 OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &request)
 {
-    OpenedProject project = open_allowed_project(receiver.child(), entered.caller, entered.admission, std::move(entered.policy),
-                                                 {request.allow, request.narrowing});
-    entered.policy = project.policy;
-    if (routed_providers(entered.policy).empty() && !defence_is_on("keys-without-route")) entered.policy.providers.clear();
+    OpenedProject project =
+        open_allowed_project(receiver.child(), entered.caller, entered.admission, entered.policy, {request.allow, request.narrowing});
+    if (routed_providers(project.policy).empty() && !defence_is_on("keys-without-route")) project.policy.providers.clear();
     entered.record.adds(request.allow);
     entered.record.works_in(project.directory(), project.repository_path());
     return project;
@@ -177,10 +146,10 @@ ProjectsPolicy guarded(ProjectsPolicy projects)
 // project is.
 std::string make_tmpdir(const Entered &entered, const OpenedProject &project, const Request &request)
 {
-    if (!request.tmpdir.empty() && entered.policy.projects.ownership == ProjectOwnership::none)
+    if (!request.tmpdir.empty() && project.policy.projects.ownership == ProjectOwnership::none)
         throw Failure(FailureKind::tmpdir, "--pi-agent-tmpdir makes a directory of yours, which the agent cannot use here: the policy says "
                                            "projects.ownership: none; leave the option out, and the session has a directory of its own");
-    if (!request.tmpdir.empty() && entered.policy.projects.read_only)
+    if (!request.tmpdir.empty() && project.policy.projects.read_only)
         throw Failure(FailureKind::tmpdir,
                       "denied: the project is read-only in this session, and a temporary directory in it would be, too; "
                       "start without --pi-agent-tmpdir");
@@ -191,9 +160,11 @@ std::string make_tmpdir(const Entered &entered, const OpenedProject &project, co
 std::vector<std::string> take_told_once(std::vector<std::string> &notices)
 {
     std::vector<std::string> once;
-    for (const auto &notice : notices)
-        if (notice.starts_with(answer_told_once)) once.push_back(notice.substr(answer_told_once.size()));
-    std::erase_if(notices, [](const std::string &notice) { return notice.starts_with(answer_told_once); });
+    std::erase_if(notices, [&](const std::string &notice) {
+        const bool is_marked = notice.starts_with(answer_told_once);
+        if (is_marked) once.push_back(notice.substr(answer_told_once.size()));
+        return is_marked;
+    });
     return once;
 }
 
@@ -202,9 +173,9 @@ StateDirectory open_state(Entered &entered, const Heard &heard, OpenedSession &s
     require_not_drained(entered.root, entered.caller, heard.request.program);
     require_same_conditions(entered.stamp, entered.caller, entered.admission.agent);
     sweep(entered.root, *entered.sandbox);
-    require_room(entered.root, entered.caller, entered.policy.limits);
+    require_room(entered.root, entered.caller, heard.policy.limits);
     entered.slot.reset(); // from now on it counts as a session
-    return open_state_directory(entered.root, entered.policy.agent.state_dir, short_name(entered.caller), entered.admission.agent, [&] {
+    return open_state_directory(entered.root, heard.policy.agent.state_dir, short_name(entered.caller), entered.admission.agent, [&] {
         session.waited = true;
         session.watch.check();
         entered.show("waiting for another start of your agent");
@@ -213,10 +184,10 @@ StateDirectory open_state(Entered &entered, const Heard &heard, OpenedSession &s
 
 HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &session)
 {
-    const DiskHolder holder{entered.caller, entered.worker, entered.policy, entered.id, session.watch, entered.shower()};
+    const DiskHolder holder{entered.caller, entered.worker, heard.policy, entered.id, session.watch, entered.shower()};
     HeldDisk held = hold_to_disk_limit(entered.root, holder, session.state);
     if (held.quota) session.directory.make_link(held_link, std::to_string(held.quota->project));
-    const auto &said = entered.policy.limits.disk;
+    const auto &said = heard.policy.limits.disk;
     std::vector<std::string> idle;
     if (!held.problem.empty())
         idle.push_back("limits.disk: " + said->text + " (" + to_string(said->where) + ") is not enforced: " + held.problem);
@@ -236,7 +207,7 @@ std::optional<Synced> sync_first(Entered &entered, Heard &heard, OpenedSession &
 
 RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
 {
-    const ProjectsPolicy &projects = entered.policy.projects;
+    const ProjectsPolicy &projects = heard.policy.projects;
     if (projects.paths == ProjectPaths::alias)
         ask<Done>(entered.root, {"maker of the project's place", entered.worker, {session.state.home.get()}}, [&](const AsUser &self) {
             fault_point("making-place");
@@ -266,6 +237,29 @@ std::vector<Gid> groups_beside(const OpenedProject &project, const ShownDevices 
 
 } // namespace
 
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
+{
+    try {
+        Entered entered(root, caller, wrapper, record);
+        entered.begin("hearing what is asked for");
+        Heard heard(entered);
+        entered.begin("opening the agent's home and state");
+        OpenedSession session(entered, heard);
+        entered.begin("building what the session sees");
+        std::unique_ptr<SessionGate> gate = ask_for_gate(entered, heard, session);
+        BuiltView view(entered, heard, session);
+        Launched launched(entered, heard, session, view, std::move(gate));
+        Presented presented(entered, heard, session, view, launched);
+        PlaceholderRemoval placeholders(root, entered.id, session.directory.fd());
+        LimitEvents reached;
+        const AgentEnded ended = run_agent(entered, heard, session, view, launched, presented, placeholders, reached);
+        finish(entered, heard, session, view, launched, ended, placeholders, reached);
+    } catch (const EndedBySignal &asked) {
+        record.failed(ExitStatus::system_failure, "ended by a signal before the agent was started");
+        ToWrapper(wrapper).tell(AgentEnded{true, asked.number});
+    }
+}
+
 void Entered::show(const std::string &doing)
 {
     if (doing.empty() || Clock::now() < next_shown) return;
@@ -286,9 +280,10 @@ Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_so
 Heard::Heard(Entered &entered)
     : receiver(entered.root, entered.caller, entered.admission.rules, entered.policy.toolchains, entered.wrapper),
       request(hear_request(receiver, entered.record)), job(require_in_job(entered.root, entered.caller, entered.policy, request.program)),
-      project(hear_project(receiver, entered, request)), home(receive_home([&] { return receiver.child().receive(); })),
-      guards(entered.root, entered.caller, project, guarded(entered.policy.projects)),
-      agents(places_of_state(entered.policy, entered.admission.rules, project.roots)), tmpdir(make_tmpdir(entered, project, request))
+      project(hear_project(receiver, entered, request)), policy(project.policy),
+      home(receive_home([&] { return receiver.child().receive(); })),
+      guards(entered.root, entered.caller, project, guarded(policy.projects)),
+      agents(places_of_state(policy, entered.admission.rules, project.roots)), tmpdir(make_tmpdir(entered, project, request))
 {
 }
 
@@ -297,13 +292,13 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
       ending(entered.root, *entered.sandbox, entered.id, directory, entered.record, entered.teller()),
       early(heard.receiver), watch{entered.wrapper, entered.termination, heard.receiver.channel(), [this] { early.hear(); }},
       state(open_state(entered, heard, *this)), disk(hold_disk(entered, heard, *this)),
-      project_path(place_of_project(heard.project.shown, entered.policy.projects.paths, state.home_path)),
-      locked_settings(entered.policy.settings_lock ? directory.make_file("settings.json") : UniqueFd()),
-      defaults(open_defaults(entered.root)), placeholders(ask_placeholders(entered.root, entered.policy.providers))
+      project_path(place_of_project(heard.project.shown, heard.policy.projects.paths, state.home_path)),
+      locked_settings(heard.policy.settings_lock ? directory.make_file("settings.json") : UniqueFd()),
+      defaults(open_defaults(entered.root)), placeholders(ask_placeholders(entered.root, heard.policy.providers))
 {
     entered.environment.home = state.home_path;
-    entered.environment.path = entered.policy.path;
-    hold_outside(entered.environment, entered.policy);
+    entered.environment.path = heard.policy.path;
+    hold_outside(entered.environment, heard.policy);
     if (!heard.tmpdir.empty()) entered.environment.tmpdir = project_path + "/" + heard.tmpdir;
     if (locked_settings) require_locked_sessions(entered.root, entered.caller, entered.id);
     migrate_home(entered.root, entered.worker, state, {watch, entered.teller(), entered.shower()});
@@ -311,7 +306,7 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
 
 Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
 {
-    const Policy &policy = entered.policy;
+    const Policy &policy = heard.policy;
     SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(entered.environment), heard.agents,
                               session.placeholders);
     plan.writing.defaults = session.defaults;
@@ -334,11 +329,11 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
 
 BuiltView::BuiltView(Entered &entered, Heard &heard, OpenedSession &session)
     : synced(sync_first(entered, heard, session)),
-      scratch(make_scratch(entered.root, session.directory, entered.policy.scratch, entered.policy.agent.state_dir, entered.id,
+      scratch(make_scratch(entered.root, session.directory, heard.policy.scratch, heard.policy.agent.state_dir, entered.id,
                            entered.admission.agent, session.disk.quota)),
-      tree(build_tree(entered, heard, session)), devices(find_devices(entered.root, entered.policy.devices)),
+      tree(build_tree(entered, heard, session)), devices(find_devices(entered.root, heard.policy.devices)),
       further_groups(groups_beside(heard.project, devices)),
-      home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), entered.policy, tree)
+      home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), heard.policy, tree)
 {
 }
 

@@ -16,22 +16,10 @@ constexpr const char *gate_directory = "gate"; // of the session: the gate's fil
 constexpr const char *resolv_conf = "resolv.conf";
 constexpr const char *hosts_file = "hosts";
 
-bool has_gate(const Entered &entered)
+bool has_gate(const Heard &heard)
 {
-    return entered.policy.network.mode == NetworkMode::hosts && defence_is_on("gate");
+    return heard.policy.network.mode == NetworkMode::hosts && defence_is_on("gate");
 }
-
-// Forgets the keys, whatever happens: who cleans up after a failure has children with other rights, which inherit this memory.
-class Forgetting {
-public:
-    explicit Forgetting(GateOrder &order) noexcept : order_(order) {}
-    Forgetting(const Forgetting &) = delete;
-    Forgetting &operator=(const Forgetting &) = delete;
-    ~Forgetting() { forget_keys(order_); }
-
-private:
-    GateOrder &order_;
-};
 
 // A mount costs each start half a millisecond, and one that is asked for in vain hardly less. So what the host does not have is not asked
 // for, and the symlinks of a merged /usr are made again as symlinks.
@@ -78,77 +66,41 @@ void show_in_etc(const Entered &entered, const OpenedSession &session, RootTree 
     tree.late.push_back({clone_mount(entered.root, file, Submounts::leave_out, MountAttributes{true, nullptr}), end});
 }
 
-// What the agent can read of its network; the second is empty, and root writes into it (runner/root/confined/session_end.cpp).
-UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
-{
-    session.directory.make_directory(pi_agent::parent_of(network_file));
-    session.directory.write_file(network_file, encode({entered.policy.network, routed_providers(entered.policy)}));
-    return session.directory.make_file(denials_file);
-}
-
-} // namespace
-
-std::vector<std::string> files_of_others(const Entered &entered)
+// What of the view's /etc comes from elsewhere than the host.
+std::vector<std::string> files_of_others(const Entered &entered, const Heard &heard)
 {
     std::vector<std::string> names = entered.sandbox->facts().own_files;
-    if (has_gate(entered)) names.insert(names.end(), {resolv_conf, hosts_file});
+    if (has_gate(heard)) names.insert(names.end(), {resolv_conf, hosts_file});
     return names;
 }
 
-std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const OpenedSession &session)
-{
-    if (!has_gate(entered)) return {};
-    GateRoot root = make_gate_root(session.directory);
-    if (entered.policy.limits.cpu) root.cpu = entered.policy.limits.cpu->amount;
-    return std::make_unique<SessionGate>(*entered.sandbox, std::move(root));
-}
-
-UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tree)
+// Says in the session where its gate is, and what its network is. Returns an empty file of the session's, into which root writes what the
+// gate tells (runner/root/confined/session_end.cpp).
+UniqueFd show_gate(Entered &entered, const Heard &heard, const OpenedSession &session, RootTree &tree)
 {
     entered.environment.gate.merge(gate_environment());
     show_in_etc(entered, session, tree, resolv_conf, resolv_conf_inside());
     show_in_etc(entered, session, tree, hosts_file, hosts_inside(host_name()));
-    return show_lists(entered, session);
-}
-
-void open_gate(const Entered &entered, SessionGate &gate)
-{
-    entered.sandbox->require_harmless_drop_ins(gate_name(entered.id));           // as the next line, before a key is read
-    const std::vector<std::uint16_t> ports = host_ports(entered.policy.network); // refuses some
-    GateOrder order = plan_gate(entered.policy, entered.id);
-    const Forgetting forgetting(order);
-    const std::vector<ProviderRule> &providers = routed_providers(entered.policy);
-    order.providers.reserve(providers.size()); // a longer list would leave copies of keys behind
-    for (const auto &rule : providers)
-        order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
-    gate.open(entered.root, order, ports);
+    session.directory.make_directory(pi_agent::parent_of(network_file));
+    session.directory.write_file(network_file, encode({heard.policy.network, routed_providers(heard.policy)}));
+    return session.directory.make_file(denials_file);
 }
 
 // Asks for the sandbox, works while it is built, collects messages for the user, and composes the launch record.
 
-namespace {
-
-SandboxPlan plan_sandbox(const Entered &entered, const OpenedSession &session, const BuiltView &view)
+SandboxPlan plan_sandbox(const Entered &entered, const Heard &heard, const OpenedSession &session, const BuiltView &view)
 {
     const RootTree &tree = view.tree;
     const Account &agent = entered.admission.agent;
-    SandboxPlan plan = {entered.id,
-                        entered.caller.uid,
-                        agent.uid,
-                        agent.gid,
-                        view.further_groups,
-                        agent.groups,
-                        tree.path,
-                        tree.binds,
-                        session.state.home_path,
-                        tree.writable_roots,
-                        entered.policy.network,
-                        entered.policy.limits};
-    plan.tracing = entered.policy.tracing;
-    plan.calls = entered.policy.calls;
+    SandboxPlan plan = {entered.id,          entered.caller.uid,   agent.uid,
+                        agent.gid,           view.further_groups,  agent.groups,
+                        tree.path,           tree.binds,           session.state.home_path,
+                        tree.writable_roots, heard.policy.network, heard.policy.limits};
+    plan.tracing = heard.policy.tracing;
+    plan.calls = heard.policy.calls;
     plan.devices = view.devices.nodes;
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // docker would put its own files there
-    if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
+    if (heard.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;
 }
 
@@ -158,23 +110,22 @@ UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, c
     entered.tell(untold(session.state, "told-devices", view.devices.notices, heard.request.debug));
     session.ending.sandbox_may_live();
     entered.begin("waiting for " + entered.sandbox->facts().name);
-    entered.sandbox->start(plan_sandbox(entered, session, view), ends.second);
+    entered.sandbox->start(plan_sandbox(entered, heard, session, view), ends.second);
     entered.begin("bringing home and configuration up to date");
     ends.second.reset();
     heard.guards.end_search();
     return std::move(ends.first);
 }
 
-void show_notes(const Entered &entered, const ProjectGuards &guards, const OpenedSession &session, const RootTree &tree,
-                const ShownHome &home)
+void show_notes(const Entered &entered, const Heard &heard, const OpenedSession &session, const RootTree &tree, const ShownHome &home)
 {
-    const Policy &policy = entered.policy;
+    const Policy &policy = heard.policy;
     const Sandbox &sandbox = *entered.sandbox;
     const Account &agent = entered.admission.agent;
     if (!policy.box_notes) return;
-    show_box_notes(session.directory, {policy, session.project_path, session.state.home_path, agent.name, tree.covered, guards.read_only(),
-                                       guards.has_masks(), home.readable, home.caches, sandbox.has_limits(), sandbox.confines(),
-                                       std::max(agent.uid.value(), agent.gid.value()) < sandbox.facts().known_ids});
+    show_box_notes(session.directory, {policy, session.project_path, session.state.home_path, agent.name, tree.covered,
+                                       heard.guards.read_only(), heard.guards.has_masks(), home.readable, home.caches, sandbox.has_limits(),
+                                       sandbox.confines(), std::max(agent.uid.value(), agent.gid.value()) < sandbox.facts().known_ids});
 }
 
 void show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session)
@@ -237,22 +188,34 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
-        const bool is_unmapped = entered.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
-        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, entered.policy.git_identity,
+<<<<<<< .merge_file_XDnVx6
+        const bool is_unmapped = heard.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
+        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, heard.policy.git_identity,
                                        is_unmapped ? join_path(session.project_path, *heard.project.repository) : "");
+||||||| .merge_file_kOY4R4
+        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, heard.policy.git_identity);
+=======
+        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, heard.policy.git_identity);
+>>>>>>> .merge_file_hSndc8
         HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
         // Takes many look-ups, and until now only our own programs run with these groups.
-        require_harmless_groups(entered.policy, entered.admission.rules, entered.admission.agent);
+        require_harmless_groups(heard.policy, entered.admission.rules, entered.admission.agent);
         home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
-        show_notes(entered, heard.guards, session, view.tree, home);
+        show_notes(entered, heard, session, view.tree, home);
         const Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
         show_accounts(session.directory, entered.admission.view, entered.caller, entered.admission.agent, session.state.home_path,
                       view.further_groups);
-        const auto too_large = host_files.show(session.directory, files_of_others(entered));
+        const auto too_large = host_files.show(session.directory, files_of_others(entered, heard));
         entered.tell(untold(session.state, "told-host-files", too_large, heard.request.debug));
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
+<<<<<<< .merge_file_XDnVx6
+||||||| .merge_file_kOY4R4
+        const bool is_unmapped = entered.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
+=======
+        const bool is_unmapped = heard.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
+>>>>>>> .merge_file_hSndc8
         take_git(entered, heard, session,
                  git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
         return synced;
@@ -266,10 +229,13 @@ UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const Open
                                 Launched &launched)
 {
     const bool always = heard.request.debug;
-    if (!entered.sandbox->confines()) entered.tell({unconfined_notice(entered.policy.sandbox, entered.admission.agent)});
-    if (const auto open = open_program_notice(entered.policy)) entered.tell({*open});
+    if (!entered.sandbox->confines())
+        entered.tell({"NOT SANDBOXED: the policy says sandbox.method: none (" + to_string(heard.policy.sandbox.where) +
+                      "). The agent runs as " + entered.admission.agent.name +
+                      ", and nothing but the rights of that account keeps it from this host's processes, devices and services"});
+    if (const auto open = open_program_notice(heard.policy)) entered.tell({*open});
     const auto of_home = untold(session.state, "told-home", std::move(launched.home.notices), always);
-    for (const auto &[name, notice] : missed_keys(heard.request.kept_out, entered.environment, entered.policy.host_env_files))
+    for (const auto &[name, notice] : missed_keys(heard.request.kept_out, entered.environment, heard.policy.host_env_files))
         entered.tell(untold_of(session.state, "told-keys", name, {notice}, always));
     const auto hidden = untold_of(session.state, "told-hidden", heard.project.directory(), name_hidden(tree, heard.project), always);
     for (const auto &notices : {hidden, of_home, heard.guards.notices()})
@@ -291,22 +257,22 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
 {
     if (heard.request.program != Program::canary) return std::move(heard.request.arguments);
     return canary_arguments({join_path(session.project_path, heard.project.below), session.state.home_path, entered.caller.home,
-                             host_namespaces(entered.sandbox->own_namespaces(entered.policy.network)), entered.sandbox->confines(),
-                             allowed_calls_of(entered.policy.calls), entered.policy.network.mode == NetworkMode::hosts});
+                             host_namespaces(entered.sandbox->own_namespaces(heard.policy.network)), entered.sandbox->confines(),
+                             allowed_calls_of(heard.policy.calls), heard.policy.network.mode == NetworkMode::hosts});
 }
 
 // Takes over what the caller's shell sets, as far as it holds inside.
 void hear_shell(Entered &entered, const Heard &heard, const OpenedSession &session, const ShownHome &home)
 {
     std::vector<std::string> directories = system_path();
-    for (const auto &directory : entered.policy.path)
+    for (const auto &directory : heard.policy.path)
         directories.push_back(directory.path);
     PlacesInside places{{{heard.project.shown.path(), session.project_path}},
                         home.places,
                         entered.admission.view,
                         heard.project.below,
                         [&](const std::string &name) { return has_name(directories, name); }};
-    if (entered.policy.projects.paths == ProjectPaths::host)
+    if (heard.policy.projects.paths == ProjectPaths::host)
         for (const auto &other : heard.project.git_directories)
             places.work.emplace_back(other.path(), other.path());
     ShellPlaces shell = judge_shell_places(heard.request.presentation, places);
@@ -319,41 +285,64 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
 {
     hear_shell(entered, heard, session, home);
     name_git_config(entered.environment);
-    keep_from_downloading(entered.environment, entered.policy.network, missing_search_tools());
+    keep_from_downloading(entered.environment, heard.policy.network, missing_search_tools());
     if (heard.request.debug) {
         auto variables = layer_environment(entered.environment);
-        entered.tell({"session " + entered.id, std::string("sandbox.method: ") + to_string(entered.policy.sandbox.method),
+        entered.tell({"session " + entered.id, std::string("sandbox.method: ") + to_string(heard.policy.sandbox.method),
                       "TMPDIR=" + escape_for_display(variables["TMPDIR"].value), "PATH=" + escape_for_display(variables["PATH"].value)});
     }
     LaunchRecord record;
     record.arguments = arguments_of(entered, heard, session);
     record.arguments.emplace(record.arguments.begin());
-    std::tie(record.binary, record.arguments.front()) = program_of(entered.policy.agent, heard.request.program);
+    std::tie(record.binary, record.arguments.front()) = program_of(heard.policy.agent, heard.request.program);
     record.environment = compose_environment(entered.environment);
     record.project = session.project_path;
     record.below = heard.project.below;
     record.cwd_inode = heard.project.cwd_inode;
     record.umask = heard.request.umask & 077U; // a umask that takes the owner's permissions would shut the agent out of its own files
     record.open_files = heard.request.open_files;
-    if (const auto &said = entered.policy.limits.files) record.most_open_files = said->amount;
+    if (const auto &said = heard.policy.limits.files) record.most_open_files = said->amount;
     record.on_terminal = heard.request.on_terminal;
     record.restrictions = entered.sandbox->facts().restrictions;
-    record.mount_points = places_of(tree.late);
-    record.tracing = entered.policy.tracing;
-    record.denied_calls = denied_calls_of(entered.policy.calls);
-    record.allowed_calls = allowed_calls_of(entered.policy.calls);
-    record.address_families = address_families_of(entered.policy.calls);
+    for (const auto &late : tree.late)
+        record.mount_points.push_back(late.path);
+    record.tracing = heard.policy.tracing;
+    record.denied_calls = denied_calls_of(heard.policy.calls);
+    record.allowed_calls = allowed_calls_of(heard.policy.calls);
+    record.address_families = address_families_of(heard.policy.calls);
     if (const auto processes = namespace_of("self", "pid")) record.hosts_processes = processes->inode;
     record.has_mode_changer = record.restrictions != Restrictions::none; // otherwise systemd's filter refuses the bit
-    record.keeps_project = entered.policy.limits.disk.has_value();
+    record.keeps_project = heard.policy.limits.disk.has_value();
     return record;
 }
 
 } // namespace
 
+std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const Heard &heard, const OpenedSession &session)
+{
+    if (!has_gate(heard)) return {};
+    GateRoot root = make_gate_root(session.directory);
+    if (heard.policy.limits.cpu) root.cpu = heard.policy.limits.cpu->amount;
+    return std::make_unique<SessionGate>(*entered.sandbox, std::move(root));
+}
+
+void open_gate(const Entered &entered, const Heard &heard, SessionGate &gate)
+{
+    entered.sandbox->require_harmless_drop_ins(gate_name(entered.id));         // as the next line, before a key is read
+    const std::vector<std::uint16_t> ports = host_ports(heard.policy.network); // refuses some
+    GateOrder order = plan_gate(heard.policy, entered.id);
+    // Forgets the keys, whatever happens: who cleans up after a failure has children with other rights, which inherit this memory.
+    const std::unique_ptr<GateOrder, void (*)(GateOrder *)> forgotten(&order, [](GateOrder *with_keys) { forget_keys(*with_keys); });
+    const std::vector<ProviderRule> &providers = routed_providers(heard.policy);
+    order.providers.reserve(providers.size()); // a longer list would leave copies of keys behind
+    for (const auto &rule : providers)
+        order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
+    gate.open(entered.root, order, ports);
+}
+
 Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, std::unique_ptr<SessionGate> asked_gate)
     : begun(Clock::now()), control(start_sandbox(entered, heard, session, view)), gate(std::move(asked_gate)),
-      denials(gate ? show_gate(entered, session, view.tree) : UniqueFd()), leftovers(entered.root, entered.policy.agent.state_dir),
+      denials(gate ? show_gate(entered, heard, session, view.tree) : UniqueFd()), leftovers(entered.root, heard.policy.agent.state_dir),
       synced(fetch_meanwhile(entered, heard, session, view, home))
 {
 }

@@ -48,7 +48,7 @@ struct Entered {
     ToWrapper to_wrapper;
     UniqueFd slot; // counts as one start of the caller
     const StartStamp stamp;
-    Policy policy; // after admission as it holds for the caller; after hearing the request, for this session
+    Policy policy; // once admitted, as it holds for the caller
     const std::unique_ptr<Sandbox> sandbox;
     const UniqueFd termination;
     const Admission admission;
@@ -64,6 +64,7 @@ struct Heard {
     Request request;
     const UniqueFd job; // of the cluster; the session ends with it
     const OpenedProject project;
+    const Policy &policy; // as it holds for this session, of the project
     OpenedHome home;      // the caller's
     ProjectGuards guards; // searches while the start goes on
     const AgentPlaces agents;
@@ -101,7 +102,7 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session);
 
 // Before the view is built, so that systemd does its part beside us. Not earlier, because the phase before may wait for another start, or
 // refuse this one.
-std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const OpenedSession &session);
+std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const Heard &heard, const OpenedSession &session);
 
 // --- Fifth: the tree that the session will see.
 struct BuiltView {
@@ -119,12 +120,8 @@ struct BuiltView {
 
 // --- Sixth: the sandbox is being built, while the runner fetches what it needs. The launcher in it waits for the launch record.
 
-// Says in the session where its gate is. Returns a file of the session's, for what the gate tells.
-UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tree);
-// What of the view's /etc comes from elsewhere than the host.
-std::vector<std::string> files_of_others(const Entered &entered);
 // Once the launcher runs: from here on connections of the session arrive at the gate. Reads the keys of providers.
-void open_gate(const Entered &entered, SessionGate &gate);
+void open_gate(const Entered &entered, const Heard &heard, SessionGate &gate);
 
 struct Launched {
     // A problem from here on ends the sandbox. `asked_gate`: from ask_for_gate.
@@ -133,7 +130,7 @@ struct Launched {
     Clock::time_point begun;
     const UniqueFd control; // pi-agent-exec's socket
     const std::unique_ptr<SessionGate> gate;
-    UniqueFd denials;       // from show_gate; empty without a gate
+    UniqueFd denials;       // for what the gate tells; empty without a gate
     ScratchSweep leftovers; // of other sessions
     ShownHome home;         // the visible part of the caller's home
     const Synced synced;

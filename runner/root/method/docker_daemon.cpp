@@ -4,10 +4,9 @@
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
-#include <cstring>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <exception>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 namespace pi_agent {
 
@@ -30,13 +29,10 @@ constexpr const char *remedy = "; look at it (systemctl status docker), or choos
 
 UniqueFd connect_to_daemon()
 {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, docker_socket, sizeof address.sun_path - 1);
+    const boost::asio::local::stream_protocol::endpoint place(docker_socket);
     UniqueFd daemon = UniqueFd::adopt(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!daemon) throw_errno("making a socket");
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
-    if (connect(daemon.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) refuse_errno("connecting to it failed");
+    if (connect(daemon.get(), place.data(), static_cast<socklen_t>(place.size())) != 0) refuse_errno("connecting to it failed");
     ucred who{};
     socklen_t length = sizeof who;
     if (getsockopt(daemon.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) throw_errno("asking who answers for docker");
@@ -111,14 +107,14 @@ std::vector<std::string> parse_ended_containers(const std::string &text)
     const DockerAnswer answer = parse_docker_answer(text, true);
     if (answer.status != 200) refuse("it lists no containers");
     std::vector<std::string> found;
-    for (const auto &container : answer.body) {
-        const auto names = container.is_object() ? container.find("Names") : container.end();
-        const auto state = container.is_object() ? container.find("State") : container.end();
-        if (names == container.end() || !names->is_array() || state == container.end() || !state->is_string()) refuse(strange_answer);
-        for (const auto &name : *names) {
-            if (!name.is_string()) refuse(strange_answer);
-            if (*state == "created" || *state == "exited" || *state == "dead") found.push_back(name.get<std::string>());
+    try {
+        for (const auto &container : answer.body) {
+            const auto names = container.at("Names").get<std::vector<std::string>>();
+            const auto state = container.at("State").get<std::string>();
+            if (state == "created" || state == "exited" || state == "dead") found.insert(found.end(), names.begin(), names.end());
         }
+    } catch (const nlohmann::json::exception &) { // one is missing, or something else
+        refuse(strange_answer);
     }
     return found;
 }

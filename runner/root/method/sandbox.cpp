@@ -4,6 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <sys/epoll.h>
@@ -27,20 +28,31 @@ auto if_it_can_be_read(const Look &look) -> decltype(look())
     }
 }
 
-SandboxFacts facts_of(SandboxMethod method)
+// What is known of a method, whatever the session.
+struct MethodRow {
+    SandboxMethod method;
+    const char *builder; // what makes the sandbox
+    SandboxFacts facts;
+    std::vector<MethodProgram> programs = {};
+};
+
+const MethodRow &row_of(SandboxMethod method)
 {
-    switch (method) {
-    case SandboxMethod::systemd:
-        return {Restrictions::beside_unit, {"mnt", "ipc", "uts", "user"}};
-    case SandboxMethod::podman: // podman 4.3 cannot leave /etc/hostname out. Its file has the host's name again.
-        return {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {"hostname"}};
-    case SandboxMethod::bwrap:
-    case SandboxMethod::docker:
-        return {Restrictions::all, {"mnt", "ipc", "uts", "pid"}};
-    case SandboxMethod::none:
-        break;
-    }
-    return {Restrictions::none, {"mnt"}};
+    static const std::array<MethodRow, 5> rows = {
+        {{SandboxMethod::systemd, "systemd", {Restrictions::beside_unit, {"mnt", "ipc", "uts", "user"}}},
+         {SandboxMethod::none, "systemd", {Restrictions::none, {"mnt"}}},
+         {SandboxMethod::bwrap,
+          "bwrap",
+          {Restrictions::all, {"mnt", "ipc", "uts", "pid"}},
+          {{build::bwrap_path, "bubblewrap"}, {build::setpriv_path, "util-linux"}}},
+         {SandboxMethod::podman, // podman 4.3 cannot leave /etc/hostname out. Its file has the host's name again.
+          "podman",
+          {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {"hostname"}},
+          {{build::podman_path, "podman"}, {build::crun_path, "crun"}, {build::conmon_path, "conmon"}}},
+         {SandboxMethod::docker, "docker", {Restrictions::all, {"mnt", "ipc", "uts", "pid"}}, {{build::docker_path, "docker.io"}}}}};
+    for (const auto &row : rows)
+        if (row.method == method) return row;
+    throw Failure(ExitStatus::internal, "a sandbox method without facts");
 }
 
 } // namespace
@@ -65,7 +77,7 @@ const std::string &Overheard::text()
 }
 
 Sandbox::Sandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user)
-    : facts_(facts_of(method)), root_(root), method_(method), id_(std::move(session_id)), user_(user),
+    : facts_(row_of(method).facts), root_(root), method_(method), id_(std::move(session_id)), user_(user),
       events_(UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC)))
 {
     if (!events_) throw_errno("watching the sandbox");
@@ -159,15 +171,9 @@ void Sandbox::require_harmless_drop_ins(const std::string &unit)
 void Sandbox::require_own_namespaces()
 {
     const std::vector<pid_t> inside = processes();
-    for (const auto &kind : facts_.namespaces) {
-        const auto host = namespace_of("1", kind.c_str());
-        if (!host) throw_errno("reading the host's namespaces");
-        bool has_own = !inside.empty();
-        for (const pid_t pid : inside)
-            has_own = has_own && namespace_of(std::to_string(pid), kind.c_str()).value_or(*host) != *host;
-        if (!has_own)
+    for (const auto &kind : facts_.namespaces)
+        if (!have_own_namespace(inside, kind).value_or(false))
             throw Failure(FailureKind::sandbox_method, builder() + " made no namespace of its own for the session (" + kind + ")");
-    }
 }
 
 void Sandbox::require_network(const NetworkPolicy &network)
@@ -221,7 +227,7 @@ bool Sandbox::has_limits() const
 
 std::string Sandbox::builder() const
 {
-    return method_ == SandboxMethod::none ? "systemd" : to_string(method_);
+    return row_of(method_).builder;
 }
 
 std::string Sandbox::explain(const SandboxResult &result)
@@ -245,18 +251,7 @@ std::vector<std::string> Sandbox::own_namespaces(const NetworkPolicy &network) c
 
 std::vector<MethodProgram> programs_of(SandboxMethod method)
 {
-    switch (method) {
-    case SandboxMethod::bwrap:
-        return {{build::bwrap_path, "bubblewrap"}, {build::setpriv_path, "util-linux"}};
-    case SandboxMethod::podman:
-        return {{build::podman_path, "podman"}, {build::crun_path, "crun"}, {build::conmon_path, "conmon"}};
-    case SandboxMethod::docker:
-        return {{build::docker_path, "docker.io"}};
-    case SandboxMethod::systemd:
-    case SandboxMethod::none:
-        break;
-    }
-    return {};
+    return row_of(method).programs;
 }
 
 std::optional<std::string> problem_of_program(SandboxMethod method, const MethodProgram &program)
@@ -301,12 +296,6 @@ std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &p
         return make_engine_sandbox(root, policy, session_id, user);
     }
     throw Failure(ExitStatus::internal, "a sandbox method without a sandbox");
-}
-
-std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent)
-{
-    return "NOT SANDBOXED: the policy says sandbox.method: none (" + to_string(policy.where) + "). The agent runs as " + agent.name +
-           ", and nothing but the rights of that account keeps it from this host's processes, devices and services";
 }
 
 } // namespace pi_agent

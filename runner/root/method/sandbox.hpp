@@ -85,7 +85,7 @@ public:
     [[nodiscard]] const SandboxFacts &facts() const { return facts_; }
     [[nodiscard]] bool confines() const { return facts_.restrictions != Restrictions::none; }
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const;
-    [[nodiscard]] const std::string &session() const { return id_; }
+    [[nodiscard]] const std::string &id() const { return id_; } // of the session
     [[nodiscard]] Uid user() const { return user_; }
     // Why it did not come about, and where to read more ("; see: journalctl -u …", or nothing).
     std::string explain(const SandboxResult &result);
@@ -103,7 +103,6 @@ protected:
     Sandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user);
     [[nodiscard]] const AsRoot &root() const { return root_; }
     [[nodiscard]] SandboxMethod method() const { return method_; }
-    [[nodiscard]] const std::string &id() const { return id_; }
 
     // process() is called when it has input.
     void watch(FdRef fd);
@@ -189,8 +188,5 @@ void require_method_programs(SandboxMethod method);
 // Writes the command line of bwrap or of an engine into a file in memory, as NUL-terminated texts: every user can read an argv, and a
 // property of a unit cannot hold a comma. `program` names it, for messages too. Throws SystemFailure.
 UniqueFd write_arguments(const std::string &program, const std::vector<std::string> &arguments);
-
-// The notice for the user at each start of a session without a sandbox.
-std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent);
 
 } // namespace pi_agent

@@ -2,13 +2,14 @@
 #include "common/base/build_settings.hpp"
 
 #include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/method/own_group.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 
+#include <fmt/ranges.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <nlohmann/json.hpp>
@@ -42,26 +43,12 @@ constexpr std::array<std::pair<int, std::string_view>, 8> needed = {{{CAP_SYS_AD
                                                                      {CAP_SETUID, "CAP_SETUID"},
                                                                      {CAP_SETPCAP, "CAP_SETPCAP"}}};
 
-std::uint32_t own_capabilities()
+bool has_capability(int capability)
 {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
     if (syscall(SYS_capget, &header, data.data()) != 0) throw_errno("reading the own capabilities");
-    return data[0].effective; // the capabilities in question are all among the first 32
-}
-
-bool has(std::uint32_t capabilities, int capability)
-{
-    return (capabilities & (1U << static_cast<unsigned>(capability))) != 0;
-}
-
-template <typename Names>
-std::string joined(const Names &names)
-{
-    std::string text;
-    for (const auto &name : names)
-        text.append(text.empty() ? "" : ", ").append(name);
-    return text;
+    return (data[0].effective & (1U << static_cast<unsigned>(capability))) != 0; // those in question are all among the first 32
 }
 
 pid_t parent_of(pid_t pid)
@@ -338,24 +325,24 @@ void require_bwrap(const AsRoot &root)
 {
     require_method_programs(SandboxMethod::bwrap);
     std::vector<std::string_view> missing;
-    const std::uint32_t own = own_capabilities();
     for (const auto &[capability, name] : needed)
-        if (!has(own, capability)) missing.push_back(name);
+        if (!has_capability(capability)) missing.push_back(name);
     if (!missing.empty())
         throw Failure(FailureKind::sandbox_method,
-                      "root of this container cannot mount or cannot become the agent's account (it lacks " + joined(missing) +
+                      "root of this container cannot mount or cannot become the agent's account (it lacks " +
+                          fmt::to_string(fmt::join(missing, ", ")) +
                           "), which sandbox.method bwrap needs; start the container with these capabilities, or choose another method");
     const std::vector<std::string> refused = refused_mount_calls(root);
     if (!refused.empty())
         throw Failure(FailureKind::sandbox_method,
-                      "a system-call filter around this container refuses " + joined(refused) +
+                      "a system-call filter around this container refuses " + fmt::to_string(fmt::join(refused, ", ")) +
                           ", which sandbox.method bwrap needs; start the container with a seccomp profile that "
                           "allows it (docs/platforms/methods.md, \"In a container\"), or choose another method");
 }
 
 void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network)
 {
-    if (!has_own_network(network.mode) || has(own_capabilities(), CAP_NET_ADMIN)) return;
+    if (!has_own_network(network.mode) || has_capability(CAP_NET_ADMIN)) return;
     throw Failure(FailureKind::sandbox_method,
                   "root of this container lacks CAP_NET_ADMIN, which sandbox.method bwrap needs for " + name_of(network) +
                       ", to give the session a loopback of its own; start the container with that capability, or " + way_without(network));

@@ -7,11 +7,10 @@
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
 
+#include <boost/asio/local/stream_protocol.hpp>
 #include <csignal>
-#include <cstring>
 #include <fstream>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 namespace pi_agent {
 
@@ -42,14 +41,10 @@ public:
     {
         const std::string directory = path_.substr(0, path_.rfind('/'));
         if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) throw_errno("making the launcher's door");
-        sockaddr_un address{};
-        address.sun_family = AF_UNIX;
-        if (path_.size() >= sizeof address.sun_path) throw Failure(ExitStatus::internal, "the path of the launcher's door is too long");
-        std::memcpy(address.sun_path, path_.c_str(), path_.size());
+        const boost::asio::local::stream_protocol::endpoint place(path_); // an address, whatever the type of the socket
         listener_ = UniqueFd::adopt(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         launcher_ = duplicate(launcher);
-        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
-        if (!listener_ || !launcher_ || bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 ||
+        if (!listener_ || !launcher_ || bind(listener_.get(), place.data(), static_cast<socklen_t>(place.size())) != 0 ||
             chmod(directory.c_str(), 0755) != 0 || chmod(path_.c_str(), 0666) != 0 || listen(listener_.get(), 1) != 0)
             throw_errno("making the launcher's door");
     }
@@ -199,7 +194,7 @@ private:
     void sweep_containers()
     {
         const std::string prefix = "/" + container_name("");
-        try { // best_effort: it keeps nobody, and the next start tries again
+        const auto sweep = [&] { // best_effort: it keeps nobody, and the next start tries again
             const Deadline deadline = in_seconds(sweep_patience_seconds);
             for (const std::string &name : ended_containers(root(), deadline)) {
                 const std::string id = name.starts_with(prefix) ? name.substr(prefix.size()) : "";
@@ -207,9 +202,8 @@ private:
                 remove_ended_container(root(), container_name(id), deadline);
                 record_problem(id, "a container without a session was removed");
             }
-        } catch (const Failure &failure) {
-            record_problem(id(), "containers without a session cannot be removed: ", failure.what());
-        }
+        };
+        attempt_recorded(id(), sweep, "containers without a session cannot be removed: ");
     }
 
     // What of the plan's tree lies over the image's.
@@ -217,7 +211,7 @@ private:
     {
         if (host_.image.id.empty()) return {};
         std::vector<Bind> tree = lay_over_links(show_tree(plan), plan.root_directory, host_, policy_);
-        // podman's own file takes that place, as it does without an image (facts_of() in runner/root/method/sandbox.cpp).
+        // podman's own file takes that place, as it does without an image (row_of() in runner/root/method/sandbox.cpp).
         if (!is_docker()) std::erase_if(tree, [](const Bind &one) { return one.target == "/etc/hostname"; });
         return tree;
     }
@@ -243,7 +237,7 @@ private:
         const ControlGroup unit = *group();
         if (unit.is_unified) return;                              // processes() found it there
         for (const auto &controller : host_controllers().names) { // without one, no limit of the policy's needs it
-            const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
+            const std::vector<pid_t> held = processes_in({directory_of(unit, controller), false});
             for (const pid_t pid : inside)
                 if (std::find(held.begin(), held.end(), pid) == held.end())
                     throw Failure(FailureKind::sandbox_method, "docker put the container outside the session's control group (" +

@@ -2,10 +2,7 @@
 #include "runner/root/method/session_units.hpp"
 
 #include "common/base/files.hpp"
-#include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/method/own_group.hpp"
-#include "runner/root/network/gate_sockets.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <fstream>
@@ -29,22 +26,34 @@ void wait_quietly(const std::string &place, int seconds) noexcept
     }
 }
 
-// The runner's number may belong to another process by now, but that one is not in the session's scope.
-std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
+// --- The gate.
+
+constexpr int gate_patience_seconds = 10; // it has been starting since before the session's own unit
+constexpr int gate_end_seconds = 4;
+
+void require_ready(FdRef said, Deadline deadline)
 {
-    std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
-    if (auto group = find_sibling_group(groups, scope_name(session_id), service_name(session_id))) return group;
-    return find_own_group(session_id);
+    const std::optional<std::string> packet = read_packet(said, deadline);
+    if (!packet) throw Failure(ExitStatus::unavailable, "it ended");
+    if (!std::holds_alternative<GateReady>(decode_gate_message(*packet))) throw ProtocolError("it says something else first");
 }
 
-void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noexcept
+std::vector<UnitProperty> properties_of(Sandbox &sandbox, const GateRoot &root)
 {
+    return gate_properties(sandbox.id(), sandbox.user(), sandbox.systemd().features(), root);
+}
+
+// Why systemd does not start such a gate, where one that was asked for has ended without a word; empty where it does. Throws.
+std::string refusal_of_gate(Sandbox &sandbox, const GateRoot &root)
+{
+    const std::string gate = gate_name(sandbox.id());
+    if (sandbox.systemd().unit_exists(gate)) return "";
     try {
-        for (const auto &scope : find_empty_scopes(systemd))
-            systemd.stop_unit(scope);
-    } catch (const std::exception &failure) { // one user's leftover must not be another's refusal
-        record_problem(session_id, "empty scopes cannot be removed: ", failure.what());
+        sandbox.systemd().start_program(gate, properties_of(sandbox, root), {FdRef(-1), FdRef(-1), FdRef(-1)});
+    } catch (const Failure &failure) {
+        return failure.what();
     }
+    return ""; // it was started before, and has ended; this one ends, because it has no channel
 }
 
 } // namespace
@@ -65,7 +74,11 @@ void move_into_scope(SystemdBus &systemd, const std::string &session_id, Uid use
     }
     if (moves) wait_until_inside(place, in_seconds(scope_patience_seconds));
     fault_point("in-its-scope");
-    sweep_empty_scopes(systemd, session_id);
+    const auto sweep = [&] {
+        for (const auto &empty : find_empty_scopes(systemd))
+            systemd.stop_unit(empty);
+    };
+    attempt_recorded(session_id, sweep, "empty scopes cannot be removed: "); // one user's leftover must not be another's refusal
 }
 
 std::vector<std::string> find_empty_scopes(SystemdBus &systemd)
@@ -89,7 +102,10 @@ std::vector<std::string> find_empty_scopes(SystemdBus &systemd)
 
 SessionUsage usage_of_session(const std::string &session_id, pid_t runner)
 {
-    const auto group = group_of_session(session_id, runner);
+    // The runner's number may belong to another process by now, but that one is not in the session's scope.
+    std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
+    auto group = find_sibling_group(groups, scope_name(session_id), service_name(session_id));
+    if (!group) group = find_own_group(session_id);
     if (!group || !path_exists(group->path)) return {};
     SessionUsage usage;
     usage.processes = processes_in(*group).size();
@@ -147,40 +163,6 @@ bool SystemdSandbox::is_there()
     }
 }
 
-// --- The gate.
-
-namespace {
-
-constexpr int gate_patience_seconds = 10; // it has been starting since before the session's own unit
-constexpr int gate_end_seconds = 4;
-
-void require_ready(FdRef said, Deadline deadline)
-{
-    const std::optional<std::string> packet = read_packet(said, deadline);
-    if (!packet) throw Failure(ExitStatus::unavailable, "it ended");
-    if (!std::holds_alternative<GateReady>(decode_gate_message(*packet))) throw ProtocolError("it says something else first");
-}
-
-std::vector<UnitProperty> properties_of(Sandbox &sandbox, const GateRoot &root)
-{
-    return gate_properties(sandbox.session(), sandbox.user(), sandbox.systemd().features(), root);
-}
-
-// Why systemd does not start such a gate, where one that was asked for has ended without a word; empty where it does. Throws.
-std::string refusal_of_gate(Sandbox &sandbox, const GateRoot &root)
-{
-    const std::string gate = gate_name(sandbox.session());
-    if (sandbox.systemd().unit_exists(gate)) return "";
-    try {
-        sandbox.systemd().start_program(gate, properties_of(sandbox, root), {FdRef(-1), FdRef(-1), FdRef(-1)});
-    } catch (const Failure &failure) {
-        return failure.what();
-    }
-    return ""; // it was started before, and has ended; this one ends, because it has no channel
-}
-
-} // namespace
-
 // Listeners need a socket, and whoever has its other end can send descriptors back. They would wait at root's end, unread, to be closed in
 // root's name. So that end takes in nothing.
 SessionGate::SessionGate(Sandbox &sandbox, GateRoot root) : sandbox_(sandbox), root_(std::move(root))
@@ -188,7 +170,7 @@ SessionGate::SessionGate(Sandbox &sandbox, GateRoot root) : sandbox_(sandbox), r
     auto [ours, theirs] = make_channel();
     if (defence_is_on("gate-one-way") && shutdown(ours.get(), SHUT_RD) != 0) throw_errno("making the gate's channel one of one way");
     Pipe said = make_packet_pipe();
-    sandbox.systemd().ask_for_program(gate_name(sandbox.session()), properties_of(sandbox, root_), {theirs, said.writing, FdRef(-1)});
+    sandbox.systemd().start_program(gate_name(sandbox.id()), properties_of(sandbox, root_), {theirs, said.writing, FdRef(-1)}, false);
     fault_point("gate-asked-for");
     channel_ = std::move(ours);
     said_ = std::move(said.reading);
@@ -199,13 +181,13 @@ SessionGate::~SessionGate() // NOLINT(bugprone-exception-escape): attempt_record
     if (is_open_) return;
     channel_.reset();
     said_.reset();
-    attempt_recorded(sandbox_.session(), [&] { end(); });
+    attempt_recorded(sandbox_.id(), [&] { end(); });
 }
 
 // A process that systemd has just made for the gate may not be in the gate's group yet: it ends because its channel has.
 void SessionGate::end()
 {
-    const std::string gate = gate_name(sandbox_.session());
+    const std::string gate = gate_name(sandbox_.id());
     for (const Deadline deadline = in_seconds(gate_end_seconds); sandbox_.systemd().unit_exists(gate);
          std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
         kill();
@@ -215,7 +197,7 @@ void SessionGate::end()
 
 void SessionGate::kill()
 {
-    kill_group(group_beside_runner(sandbox_.session(), gate_name(sandbox_.session())));
+    kill_group(group_beside_runner(sandbox_.id(), gate_name(sandbox_.id())));
 }
 
 void SessionGate::open(const AsRoot &root, GateOrder &order, const std::vector<std::uint16_t> &host_ports)
@@ -231,7 +213,7 @@ void SessionGate::open(const AsRoot &root, GateOrder &order, const std::vector<s
     } catch (const Failure &failure) {
         const std::string refusal = refusal_of_gate(sandbox_, root_);
         throw Failure(ExitStatus::unavailable, "the session's gate does not serve: " + (refusal.empty() ? failure.what() : refusal) +
-                                                   "; the administrator finds more with: journalctl -u " + gate_name(sandbox_.session()));
+                                                   "; the administrator finds more with: journalctl -u " + gate_name(sandbox_.id()));
     }
     lookup_ = std::move(sockets.lookup);
     is_open_ = true;

@@ -25,6 +25,17 @@ SessionUsage usage_of_session(const std::string &session_id, pid_t runner);
 
 // --- The gate of one session: its unit, the channel to it, and what must stay open for it.
 
+// Sockets in the session's network namespace, for the gate outside of it.
+struct GateSockets {
+    std::vector<ReceivedListener> listeners;
+    UniqueFd lookup; // while it is open, connections arrive at the listeners
+};
+
+// Call it when the launcher runs, and before it has started anything: then nobody else can have taken a port there. Makes every address
+// local there, IPv4 and IPv6, and listens; `host_ports`: of the host's own loopback that the policy names, found at the same ports inside.
+// Throws Failure for the host's own network, and where the kernel cannot do it: without it the session reaches nothing at all.
+GateSockets open_gate_sockets(const AsRoot &root, FdRef network_namespace, const std::vector<std::uint16_t> &host_ports);
+
 class SessionGate {
 public:
     // Begins to start it. It waits for its order. Borrows the sandbox.

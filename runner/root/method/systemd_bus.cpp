@@ -1,14 +1,22 @@
 // The one seam towards systemd; serves sdbus-c++ 1.2 and 2.x.
 #include "runner/root/method/systemd_bus.hpp"
 
-#include "runner/root/method/service_watch.hpp"
+#include "common/seams/seams.hpp"
 
+#include <sdbus-c++/sdbus-c++.h>
 #include <sys/socket.h>
+#include <systemd/sd-bus.h>
 
 namespace pi_agent {
 
 namespace {
 
+constexpr const char *name_on_bus = "org.freedesktop.systemd1";
+constexpr const char *unit_interface = "org.freedesktop.systemd1.Unit";
+constexpr const char *service_interface = "org.freedesktop.systemd1.Service";
+constexpr const char *properties_interface = "org.freedesktop.DBus.Properties";
+constexpr const char *broker = "org.freedesktop.DBus";
+constexpr const char *broker_path = "/org/freedesktop/DBus";
 constexpr const char *manager_path = "/org/freedesktop/systemd1";
 constexpr const char *manager_interface = "org.freedesktop.systemd1.Manager";
 
@@ -27,9 +35,10 @@ constexpr const char *for_version = "asking systemd for its version";
 
 [[noreturn]] void refuse(const std::string &action, const sdbus::Error &error)
 {
+    const std::string what = action + " failed: " + escape_for_display(error.getMessage());
     if (error.getName() == "org.freedesktop.systemd1.BadUnitSetting")
-        throw Failure(FailureKind::sandbox_method, action + " failed: " + escape_for_display(error.getMessage()) + " " + without_drop_ins);
-    throw Failure(FailureKind::no_systemd, action + " failed: " + escape_for_display(error.getMessage()) +
+        throw Failure(FailureKind::sandbox_method, what + " " + without_drop_ins);
+    throw Failure(FailureKind::no_systemd, what +
                                                "; the administrator checks with systemctl status whether systemd and its system bus run. "
                                                "Where systemd does not run, the policy can use sandbox: {method: bwrap}");
 }
@@ -60,9 +69,7 @@ const std::vector<std::string> &safe(const std::vector<std::string> &texts)
 }
 
 struct ToVariant {
-    sdbus::Variant operator()(bool value) const { return sdbus::Variant(value); }
-    sdbus::Variant operator()(std::uint32_t value) const { return sdbus::Variant(value); }
-    sdbus::Variant operator()(std::uint64_t value) const { return sdbus::Variant(value); }
+    sdbus::Variant operator()(std::integral auto value) const { return sdbus::Variant(value); }
     sdbus::Variant operator()(SignedNumber value) const { return sdbus::Variant(value.value); }
     sdbus::Variant operator()(const std::string &value) const { return sdbus::Variant(safe(value)); }
     sdbus::Variant operator()(const std::vector<std::string> &value) const { return sdbus::Variant(safe(value)); }
@@ -118,7 +125,186 @@ std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties, con
     return list;
 }
 
+// --- sdbus-c++ 1.2 and 2.x, where they differ.
+
+#if defined(SDBUS_CPP_2)
+using sdbus::InterfaceName;
+using sdbus::ServiceName;
+using sdbus::SignalName;
+constexpr auto process_one = &sdbus::IConnection::processPendingEvent;
+void finish(sdbus::IProxy & /*proxy*/) {}
+#else
+using InterfaceName = std::string;
+using ServiceName = std::string;
+using SignalName = std::string;
+constexpr auto process_one = &sdbus::IConnection::processPendingRequest;
+void finish(sdbus::IProxy &proxy)
+{
+    proxy.finishRegistration();
+}
+#endif
+
+std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection &bus, const std::string &path, const char *name = name_on_bus)
+{
+    return sdbus::createProxy(bus, ServiceName(name), sdbus::ObjectPath(path));
+}
+
+template <typename Value>
+Value read_property(sdbus::IProxy &object, const char *interface, const char *name)
+{
+    sdbus::Variant value;
+    object.callMethod("Get")
+        .onInterface(properties_interface)
+        .withTimeout(std::chrono::seconds(2))
+        .withArguments(std::string(interface), std::string(name))
+        .storeResultsTo(value);
+    return value.get<Value>();
+}
+
+// Where systemd has, or will have, the unit: known before it exists, so that no signal of it is missed.
+std::string path_of_unit(const std::string &name)
+{
+    char *path = nullptr;
+    const int result = sd_bus_path_encode("/org/freedesktop/systemd1/unit", name.c_str(), &path);
+    if (result < 0) throw SystemFailure(-result, "naming " + name + " on the bus");
+    const std::unique_ptr<char, decltype(&std::free)> held(path, &std::free);
+    return held.get();
+}
+
 } // namespace
+
+// --- One service.
+
+// What systemd reports about one service. It is asked only after something else came over the bus, because an answer takes long where it
+// matters: as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252). Tells systemd's own signals from other
+// senders' signals.
+class ServiceWatch {
+public:
+    // Make it before the service is started, so that it misses nothing; somebody must have subscribed to systemd's signals. Throws
+    // sdbus::Error.
+    ServiceWatch(sdbus::IConnection &bus, const std::string &name) : bus_(bus), unit_(make_proxy(bus, path_of_unit(name)))
+    {
+        const auto asked = make_proxy(bus, broker_path, broker);
+        finish(*asked);
+        asked->callMethod("GetNameOwner").onInterface(broker).withArguments(std::string(name_on_bus)).storeResultsTo(systemd_);
+        unit_->registerSignalHandler(InterfaceName(properties_interface), SignalName("PropertiesChanged"),
+                                     [this](sdbus::Signal signal) { hear(signal); });
+        finish(*unit_);
+        process();
+        must_ask_ = false; // what has come so far (the bus greets) is older than the unit
+    }
+
+    // The bus delivers signals that any local user addresses to us. A flood of them does not keep us here, and anything that does not come
+    // from systemd itself makes us ask systemd. So a lost signal or a restarted systemd cannot make us miss an end.
+    void process()
+    {
+        constexpr int at_once = 64;
+        const int heard_before = heard_;
+        int count = 0;
+        while (count < at_once && (bus_.*process_one)())
+            ++count;
+        must_ask_ = must_ask_ || count != heard_ - heard_before || count == at_once;
+    }
+
+    SandboxResult result()
+    {
+        must_ask_ = must_ask_ || has_unexplained_end();
+        if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) does not see what came with the answers
+        must_ask_ = must_ask_ || has_unexplained_end();
+        if (must_ask_ && has_ended() && state_.code == 0) return SandboxResult{false, {}, 0, 0}; // not before systemd was asked
+        return SandboxResult{has_ended(), state_.result, state_.code, state_.status};
+    }
+
+    UnitUsage usage()
+    {
+        const auto ask_for = [&](const char *name) -> std::optional<std::uint64_t> {
+            try {
+                const auto value = read_property<std::uint64_t>(*unit_, service_interface, name);
+                return value == UINT64_MAX ? std::nullopt : std::optional<std::uint64_t>(value); // all ones: not known
+            } catch (const sdbus::Error &) {                                                     // no such property
+                return std::nullopt;
+            }
+        };
+        UnitUsage usage{ask_for("MemoryPeak"), ask_for("CPUUsageNSec")};
+        if (usage.cpu_usec) *usage.cpu_usec /= 1000;
+        return usage;
+    }
+
+    Deadline next_look(Deadline otherwise) const { return must_ask_ ? std::min(otherwise, next_question_) : otherwise; }
+
+private:
+    using Job = sdbus::Struct<std::uint32_t, sdbus::ObjectPath>;
+    struct State {
+        std::string active;
+        Job job;
+        std::string result;
+        std::int32_t code = 0;
+        std::int32_t status = 0;
+
+        // systemd is asked in this order: first without a job and then inactive means an end, whatever happens between the two.
+        template <typename Visit>
+        void each(const Visit &visit)
+        {
+            visit(unit_interface, "Job", job);
+            visit(unit_interface, "ActiveState", active);
+            visit(service_interface, "Result", result);
+            visit(service_interface, "ExecMainCode", code);
+            visit(service_interface, "ExecMainStatus", status);
+        }
+    };
+
+    // Believed only from the connection that owns systemd's name: the sender is the one thing that the bus itself writes into a message.
+    void hear(sdbus::Signal &signal)
+    {
+        if (signal.getSender() != systemd_ && defence_is_on("signal-sender")) return;
+        try {
+            std::string interface;
+            std::map<std::string, sdbus::Variant> changed;
+            signal >> interface >> changed;
+            state_.each([&](const char *its_interface, const char *name, auto &value) {
+                const auto found = interface == its_interface ? changed.find(name) : changed.end();
+                if (found != changed.end()) value = found->second.get<std::decay_t<decltype(value)>>();
+            });
+            ++heard_;
+        } catch (const sdbus::Error &) { // NOLINT(bugprone-empty-catch): systemd is asked instead
+        }
+    }
+
+    // Whoever fills our queue on the bus makes it drop systemd's answers: a missing one does not mean that the unit or the session ended.
+    bool ask_patiently()
+    {
+        constexpr int unanswered_limit = 30;
+        try {
+            state_.each([&](const char *interface, const char *name, auto &value) {
+                value = read_property<std::decay_t<decltype(value)>>(*unit_, interface, name);
+            });
+        } catch (const sdbus::Error &) {
+            if (++unanswered_ > unanswered_limit) throw;
+            next_question_ = in_seconds(1);
+            return false;
+        }
+        must_ask_ = false;
+        was_asked_ = has_ended();
+        unanswered_ = 0;
+        return true;
+    }
+
+    // Nothing has run in it. Or the bus, with no room for more, has dropped the one signal that reported it.
+    bool has_unexplained_end() const { return has_ended() && state_.code == 0 && !was_asked_; }
+
+    // Before its start job has run, a new unit is inactive too.
+    bool has_ended() const { return (state_.active == "inactive" || state_.active == "failed") && state_.job.get<0>() == 0; }
+
+    sdbus::IConnection &bus_;
+    std::unique_ptr<sdbus::IProxy> unit_;
+    std::string systemd_; // its unique name on the bus, which no other connection ever gets
+    State state_;
+    int heard_ = 0;
+    bool must_ask_ = false;
+    bool was_asked_ = false; // since it has ended
+    Deadline next_question_{};
+    int unanswered_ = 0;
+};
 
 struct SystemdBus::Connection {
     std::unique_ptr<sdbus::IConnection> bus = sdbus::createSystemBusConnection();
@@ -197,16 +383,14 @@ void SystemdBus::start_service(const std::string &name, const std::vector<UnitPr
     });
 }
 
-void SystemdBus::start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams)
+void SystemdBus::start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams,
+                               bool waits)
 {
-    asking("starting a program's unit",
-           [&] { connection_->call(start_method, safe(name), though_its_slice_goes, to_bus(properties, streams), no_others); });
-}
-
-void SystemdBus::ask_for_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams)
-{
-    asking("starting a program's unit",
-           [&] { connection_->tell(start_method, safe(name), though_its_slice_goes, to_bus(properties, streams), no_others); });
+    asking("starting a program's unit", [&] {
+        const auto list = to_bus(properties, streams);
+        if (waits) return connection_->call(start_method, safe(name), though_its_slice_goes, list, no_others);
+        connection_->tell(start_method, safe(name), though_its_slice_goes, list, no_others);
+    });
 }
 
 void SystemdBus::stop_unit(const std::string &name)

@@ -1,5 +1,5 @@
-// The one seam towards systemd (org.freedesktop.systemd1(5)). Only its source, and service_watch.hpp, use sdbus-c++. Every text that leaves
-// here is in the property alphabet.
+// The one seam towards systemd (org.freedesktop.systemd1(5)). Only its source uses sdbus-c++. Every text that leaves here is in the
+// property alphabet.
 #pragma once
 
 #include "common/host/identity.hpp"
@@ -27,7 +27,7 @@ public:
     SystemdBus &operator=(const SystemdBus &) = delete;
     ~SystemdBus();
 
-    // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (process_state.hpp) does.
+    // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (control_group.hpp) does.
     void request_scope(const std::string &name, const std::vector<UnitProperty> &properties);
     // Of the version that runs. And that version in systemd's own words, for any account.
     const SystemdFeatures &features();
@@ -37,10 +37,9 @@ public:
     // Queues the start, with another unit that it needs.
     void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
                        const ServiceStreams &streams);
-    // The same for a service alone.
-    void start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams);
-    // The same without waiting for the answer, which takes systemd 3 ms. So nobody hears of a refusal: start_program() asks again.
-    void ask_for_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams);
+    // The same for a service alone. Where it does not wait for the answer, which takes systemd 3 ms, nobody hears of a refusal: ask again.
+    void start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams,
+                       bool waits = true);
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);

@@ -68,9 +68,6 @@ struct LateMount {
 // cannot be attached.
 void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts);
 
-// Where the launcher must find mounts before it starts the agent.
-std::vector<std::string> places_of(const std::vector<LateMount> &mounts);
-
 // --- Which mount calls a system-call filter around this host withholds from root.
 
 // Names, in no particular order; empty where root can make all of them. Each is tried with arguments with which it does nothing. For root

@@ -8,8 +8,6 @@
 #include "runner/as_user/project.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/door/process_state.hpp"
-#include "runner/root/method/own_group.hpp"
 #include "runner/root/method/session_units.hpp"
 #include "runner/root/session/scratch.hpp"
 

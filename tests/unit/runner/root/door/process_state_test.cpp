@@ -1,5 +1,5 @@
-// What a caller can choose for a program run by sudo, taken back: runner/root/door/process_state.hpp
-#include "runner/root/door/process_state.hpp"
+// What a caller can choose for a program run by sudo, taken back: runner/root/door/admission.hpp
+#include "runner/root/door/admission.hpp"
 
 #include "common/base/channel.hpp"
 #include "support/accounts.hpp"

@@ -1,11 +1,9 @@
 // Makes a session's own network lead to its gate, and nowhere else.
-#include "runner/root/network/gate_sockets.hpp"
+#include "runner/root/method/session_units.hpp"
 
-#include "common/seams/seams.hpp"
-#include "runner/plan/gate_plan.hpp"
 #include "runner/root/mount/mounts.hpp"
 
-#include <arpa/inet.h>
+#include <boost/asio/ip/tcp.hpp>
 #include <linux/bpf.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -27,115 +25,80 @@ namespace look_up {
 // Where a step stands that others jump to.
 enum class Label { none, v4, gate, drop, pass };
 
-struct Step {
-    Label here;
-    bpf_insn instruction;
-    Label target;
-};
-
-// --- The few instructions that it needs (kernel, Documentation/bpf/standardization/instruction-set.rst).
-
 using Register = unsigned char;
 constexpr Register result = BPF_REG_0, first = BPF_REG_1, second = BPF_REG_2, third = BPF_REG_3, key = BPF_REG_5;
 constexpr Register about = BPF_REG_6, listener = BPF_REG_7, assigned = BPF_REG_8; // kept over calls
 constexpr Register frame = BPF_REG_10;
 constexpr short key_place = -4; // in the frame
 
-bpf_insn instruction(unsigned code, Register to, Register from, short offset, std::int32_t number)
-{
-    bpf_insn made{};
-    made.code = static_cast<unsigned char>(code);
-    made.dst_reg = to & 0xfU;
-    made.src_reg = from & 0xfU;
-    made.off = offset;
-    made.imm = number;
-    return made;
-}
+// The few instructions that it needs (kernel, Documentation/bpf/standardization/instruction-set.rst). The first four are of a register and
+// a second one, or a number.
+// NOLINTBEGIN(misc-redundant-expression): the names say what an instruction is, and several of them are 0
+constexpr unsigned copy = BPF_ALU64 | BPF_MOV | BPF_X, set = BPF_ALU64 | BPF_MOV | BPF_K;
+constexpr unsigned join = BPF_ALU64 | BPF_OR | BPF_X, mask = BPF_ALU | BPF_AND | BPF_K, add = BPF_ALU64 | BPF_ADD | BPF_K;
+constexpr unsigned load = BPF_LDX | BPF_MEM | BPF_W, store = BPF_STX | BPF_MEM | BPF_W; // 32 bits; addresses in the order of the network
+constexpr unsigned load_table = BPF_LD | BPF_DW | BPF_IMM;                              // of two halves
+constexpr unsigned if_equal = BPF_JMP32 | BPF_JEQ | BPF_K, unless_equal = BPF_JMP32 | BPF_JNE | BPF_K;
+constexpr unsigned if_none = BPF_JMP | BPF_JEQ | BPF_K, call = BPF_JMP | BPF_CALL, end = BPF_JMP | BPF_EXIT;
+// NOLINTEND(misc-redundant-expression)
 
-Step copy(Register to, Register from)
-{
-    return {Label::none, instruction(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0), Label::none};
-}
-
-Step set(Register to, std::int32_t number)
-{
-    return {Label::none, instruction(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, number), Label::none};
-}
-
-// A field of bpf_sk_lookup: 32 bits, addresses in the order of the network.
-Step load(Register to, std::size_t field)
-{
-    return {Label::none, instruction(BPF_LDX | BPF_MEM | BPF_W, to, about, static_cast<short>(field), 0), Label::none};
-}
-
-Step go_on_at(Label target, unsigned condition, Register compared, std::uint32_t number)
-{
-    return {Label::none, instruction(BPF_JMP32 | condition | BPF_K, compared, 0, 0, static_cast<std::int32_t>(number)), target};
-}
-
-Step call(std::int32_t function)
-{
-    return {Label::none, instruction(BPF_JMP | BPF_CALL, 0, 0, 0, function), Label::none};
-}
-
-Step at(Label here, Step step)
-{
-    step.here = here;
-    return step;
-}
+struct Step {
+    unsigned code;
+    Register to = 0, from = 0;
+    short offset = 0;
+    std::uint32_t number = 0;
+    Label target = Label::none; // of a jump
+    Label here = Label::none;
+};
 
 // Chooses by the address that a connection goes to. The loopback is the session's own; everything else is the gate's, and where it does not
 // listen any more, nobody's.
 std::vector<Step> steps(FdRef listeners)
 {
-    constexpr std::size_t address = offsetof(bpf_sk_lookup, local_ip6);
-    const Step or_second = {Label::none, instruction(BPF_ALU64 | BPF_OR | BPF_X, second, third, 0, 0), Label::none};
-    const Step end = {Label::none, instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0), Label::none};
+    constexpr short address = offsetof(bpf_sk_lookup, local_ip6);
     return {
-        copy(about, first),
-        load(second, offsetof(bpf_sk_lookup, protocol)),
-        go_on_at(Label::pass, BPF_JNE, second, IPPROTO_TCP),
-        set(key, 0),
-        load(second, offsetof(bpf_sk_lookup, family)),
-        go_on_at(Label::v4, BPF_JEQ, second, AF_INET),
+        {copy, about, first},
+        {load, second, about, offsetof(bpf_sk_lookup, protocol)},
+        {unless_equal, second, 0, 0, IPPROTO_TCP, Label::pass},
+        {set, key},
+        {load, second, about, offsetof(bpf_sk_lookup, family)},
+        {if_equal, second, 0, 0, AF_INET, Label::v4},
         // ::1 has three words of zeros, and 1
-        set(key, 1),
-        load(second, address),
-        load(third, address + 4),
-        or_second,
-        load(third, address + 8),
-        or_second,
-        go_on_at(Label::gate, BPF_JNE, second, 0),
-        load(second, address + 12),
-        go_on_at(Label::pass, BPF_JEQ, second, htonl(1)),
-        go_on_at(Label::gate, BPF_JNE, second, htonl(1)),
+        {set, key, 0, 0, 1},
+        {load, second, about, address},
+        {load, third, about, address + 4},
+        {join, second, third},
+        {load, third, about, address + 8},
+        {join, second, third},
+        {unless_equal, second, 0, 0, 0, Label::gate},
+        {load, second, about, address + 12},
+        {if_equal, second, 0, 0, htonl(1), Label::pass},
+        {unless_equal, second, 0, 0, htonl(1), Label::gate},
         // 127.0.0.0/8
-        at(Label::v4, load(second, offsetof(bpf_sk_lookup, local_ip4))),
-        {Label::none, instruction(BPF_ALU | BPF_AND | BPF_K, second, 0, 0, static_cast<std::int32_t>(htonl(0xff000000U))), Label::none},
-        go_on_at(Label::pass, BPF_JEQ, second, htonl(0x7f000000U)),
+        {load, second, about, offsetof(bpf_sk_lookup, local_ip4), 0, Label::none, Label::v4},
+        {mask, second, 0, 0, htonl(0xff000000U)},
+        {if_equal, second, 0, 0, htonl(0x7f000000U), Label::pass},
         // The listener, held while it is looked at.
-        at(Label::gate, {Label::none, instruction(BPF_STX | BPF_MEM | BPF_W, frame, key, key_place, 0), Label::none}),
-        copy(second, frame),
-        // NOLINTBEGIN(misc-redundant-expression): the names say what an instruction is, and several of them are 0
-        {Label::none, instruction(BPF_ALU64 | BPF_ADD | BPF_K, second, 0, 0, key_place), Label::none},
-        {Label::none, instruction(BPF_LD | BPF_DW | BPF_IMM, first, BPF_PSEUDO_MAP_FD, 0, listeners.get()), Label::none},
-        // NOLINTEND(misc-redundant-expression)
-        {Label::none, instruction(0, 0, 0, 0, 0), Label::none}, // the second half of a number of 64 bits
-        call(BPF_FUNC_map_lookup_elem),
-        {Label::none, instruction(BPF_JMP | BPF_JEQ | BPF_K, result, 0, 0, 0), Label::drop},
-        copy(listener, result),
-        copy(first, about),
-        copy(second, listener),
-        set(third, 0),
-        call(BPF_FUNC_sk_assign),
-        copy(assigned, result),
-        copy(first, listener),
-        call(BPF_FUNC_sk_release),
-        go_on_at(Label::pass, BPF_JEQ, assigned, 0),
-        at(Label::drop, set(result, SK_DROP)),
-        end,
-        at(Label::pass, set(result, SK_PASS)),
-        end,
+        {store, frame, key, key_place, 0, Label::none, Label::gate},
+        {copy, second, frame},
+        {add, second, 0, 0, static_cast<std::uint32_t>(key_place)},
+        {load_table, first, BPF_PSEUDO_MAP_FD, 0, static_cast<std::uint32_t>(listeners.get())},
+        {0}, // its second half
+        {call, 0, 0, 0, BPF_FUNC_map_lookup_elem},
+        {if_none, result, 0, 0, 0, Label::drop},
+        {copy, listener, result},
+        {copy, first, about},
+        {copy, second, listener},
+        {set, third},
+        {call, 0, 0, 0, BPF_FUNC_sk_assign},
+        {copy, assigned, result},
+        {copy, first, listener},
+        {call, 0, 0, 0, BPF_FUNC_sk_release},
+        {if_equal, assigned, 0, 0, 0, Label::pass},
+        {set, result, 0, 0, SK_DROP, Label::none, Label::drop},
+        {end},
+        {set, result, 0, 0, SK_PASS, Label::none, Label::pass},
+        {end},
     };
 }
 
@@ -145,10 +108,15 @@ std::vector<bpf_insn> assemble(const std::vector<Step> &program)
     for (std::size_t index = 0; index < program.size(); ++index)
         places.at(static_cast<std::size_t>(program[index].here)) = index;
     std::vector<bpf_insn> instructions;
-    for (std::size_t index = 0; index < program.size(); ++index) {
-        bpf_insn one = program[index].instruction;
-        if (program[index].target != Label::none) // counted from the next instruction
-            one.off = static_cast<short>(places.at(static_cast<std::size_t>(program[index].target)) - index - 1);
+    for (const Step &step : program) {
+        bpf_insn one{};
+        one.code = static_cast<unsigned char>(step.code);
+        one.dst_reg = step.to & 0xfU;
+        one.src_reg = step.from & 0xfU;
+        one.off = step.offset;
+        one.imm = static_cast<std::int32_t>(step.number);
+        if (step.target != Label::none) // counted from the next instruction
+            one.off = static_cast<short>(places.at(static_cast<std::size_t>(step.target)) - instructions.size() - 1);
         instructions.push_back(one);
     }
     return instructions;
@@ -238,21 +206,6 @@ void set_on(FdRef socket, int level, int option)
     if (setsockopt(socket.get(), level, option, &on, sizeof on) != 0) throw_errno("setting an option of the gate's socket");
 }
 
-bool bind_to(FdRef socket, const char *address, std::uint16_t port)
-{
-    sockaddr_in v4{};
-    sockaddr_in6 v6{};
-    v4.sin_family = AF_INET;
-    v6.sin6_family = AF_INET6;
-    v4.sin_port = v6.sin6_port = htons(port);
-    const bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
-    if (!is_v4 && inet_pton(AF_INET6, address, &v6.sin6_addr) != 1) throw Failure(ExitStatus::internal, "the gate has no such address");
-    // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): as bind(2) wants it
-    return is_v4 ? bind(socket.get(), reinterpret_cast<const sockaddr *>(&v4), sizeof v4) == 0
-                 : bind(socket.get(), reinterpret_cast<const sockaddr *>(&v6), sizeof v6) == 0;
-    // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
-}
-
 [[noreturn]] void refuse_port(const char *address, std::uint16_t port)
 {
     throw_errno(std::string("listening at ") + address + " port " + std::to_string(port) + " of the session");
@@ -261,40 +214,32 @@ bool bind_to(FdRef socket, const char *address, std::uint16_t port)
 // Empty where this kernel has no IPv6, or none there.
 UniqueFd listen_at(const char *address, std::uint16_t port, int type)
 {
-    const bool is_v6 = std::strchr(address, ':') != nullptr;
-    UniqueFd made = make_socket(is_v6 ? AF_INET6 : AF_INET, type);
+    const boost::asio::ip::tcp::endpoint place(boost::asio::ip::make_address(address), port);
+    const bool is_v6 = place.address().is_v6();
+    UniqueFd made = make_socket(place.protocol().family(), type);
     if (!made && is_v6) return made;
     if (!made) refuse_port(address, port);
     if (type == SOCK_STREAM) set_on(made, SOL_SOCKET, SO_REUSEADDR);
     if (is_v6) set_on(made, IPPROTO_IPV6, IPV6_V6ONLY);
-    if (!bind_to(made, address, port)) {
-        if (is_v6 && errno == EADDRNOTAVAIL) return {};
-        refuse_port(address, port);
-    }
-    if (type == SOCK_STREAM && listen(made.get(), waiting_connections) != 0) refuse_port(address, port);
+    const bool is_bound = bind(made.get(), place.data(), static_cast<socklen_t>(place.size())) == 0;
+    if (!is_bound && is_v6 && errno == EADDRNOTAVAIL) return {};
+    if (!is_bound || (type == SOCK_STREAM && listen(made.get(), waiting_connections) != 0)) refuse_port(address, port);
     return made;
 }
 
-void bring_loopback_up()
+void set_loopback_up()
 {
     const UniqueFd socket = make_socket(AF_INET, SOCK_DGRAM);
     ifreq request{};
     std::strncpy(request.ifr_name, loopback, sizeof request.ifr_name - 1);
     if (ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) throw_errno("looking at the session's loopback");
-    if ((static_cast<unsigned>(request.ifr_flags) & IFF_UP) != 0) return; // systemd and podman do it
-    request.ifr_flags = static_cast<short>(static_cast<unsigned>(request.ifr_flags) | IFF_UP);
-    if (ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) throw_errno("bringing the session's loopback up");
-}
-
-void add_second_loopback()
-{
-    const UniqueFd socket = make_socket(AF_INET, SOCK_DGRAM);
-    ifreq request{};
+    const unsigned flags = static_cast<unsigned>(request.ifr_flags);
+    request.ifr_flags = static_cast<short>(flags | IFF_UP);
+    if ((flags & IFF_UP) == 0 && ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) // systemd and podman do it themselves
+        throw_errno("bringing the session's loopback up");
+    const sockaddr_in second{AF_INET, 0, {htonl(second_loopback_address)}, {}};
     std::strncpy(request.ifr_name, second_loopback, sizeof request.ifr_name - 1);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(second_loopback_address);
-    std::memcpy(&request.ifr_addr, &address, sizeof request.ifr_addr);
+    std::memcpy(&request.ifr_addr, &second, sizeof request.ifr_addr);
     if (ioctl(socket.get(), SIOCSIFADDR, &request) != 0) throw_errno("adding an address to the session's loopback");
 }
 
@@ -323,7 +268,7 @@ void make_all_local(unsigned char family)
     order.about_source = {RTA_LENGTH(sizeof(in_addr)), RTA_PREFSRC};
     order.source.s_addr = htonl(INADDR_LOOPBACK);
     const UniqueFd netlink = make_socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-    if (!netlink || send(netlink.get(), &order, size, 0) != static_cast<ssize_t>(size)) throw_errno("asking for the session's routes");
+    if (!netlink || ::send(netlink.get(), &order, size, 0) != static_cast<ssize_t>(size)) throw_errno("asking for the session's routes");
     struct Answer {
         nlmsghdr header;
         nlmsgerr result;
@@ -354,8 +299,7 @@ void add(GateSockets &sockets, ListenerKind kind, std::uint16_t port, UniqueFd s
 // In the session's namespace.
 void listen_in_session(GateSockets &sockets, UniqueFd &v4, UniqueFd &v6, const std::vector<std::uint16_t> &host_ports)
 {
-    bring_loopback_up();
-    add_second_loopback();
+    set_loopback_up();
     // Named ports first: the kernel chooses one that is left for the two at port 0, and a rule may name any.
     for (const std::uint16_t port : host_ports)
         for (const char *address : {loopback_v4, loopback_v6})
