@@ -3,7 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/method/own_group.hpp"
+#include "runner/root/kernel/control_group.hpp"
 
 #include <fmt/ranges.h>
 #include <poll.h>

@@ -1,7 +1,6 @@
 // Control groups: where those of systemd's units are and what is in them, and those that a session makes of its own.
 #pragma once
 
-#include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
 
 #include <istream>

@@ -3,7 +3,6 @@
 
 #include "common/base/channel.hpp"
 
-#include "common/base/error.hpp"
 namespace pi_agent {
 
 // The arguments that the first program of the unit was given. Throws Failure(denied) where `fd` is not such a file: the program was run by
