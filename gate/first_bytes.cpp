@@ -5,8 +5,6 @@
 
 #include <boost/beast/http/status.hpp>
 
-#include <set>
-
 namespace pi_agent {
 
 // Finding heads, and reading their fields.

@@ -11,7 +11,6 @@
 
 #include <deque>
 #include <functional>
-#include <memory>
 #include <tuple>
 #include <unordered_map>
 

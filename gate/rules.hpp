@@ -1,7 +1,6 @@
 // Hosts in one form, what the policy lets a session connect to, and where the addresses lead that names stand for.
 #pragma once
 
-#include "common/policy/host_rule.hpp"
 #include "runner/wire/gate_messages.hpp"
 
 #include <boost/asio/ip/address.hpp>

@@ -2,11 +2,9 @@
 // end.
 #include "common/host/identity.hpp"
 
-#include "common/seams/seams.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/inside/set_gid_calls.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <sys/prctl.h>
 #include <sys/socket.h>

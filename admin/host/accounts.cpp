@@ -5,7 +5,6 @@
 #include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 #include <grp.h>

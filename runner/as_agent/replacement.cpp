@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 
 #include <cstdio>

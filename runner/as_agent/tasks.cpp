@@ -2,9 +2,8 @@
 #include "runner/as_agent/tasks.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
-#include "runner/wire/launch_record.hpp"
+#include "runner/wire/session_messages.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

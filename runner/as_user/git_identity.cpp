@@ -4,9 +4,7 @@
 #include "common/as_user/git_syntax.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_user/named_files.hpp"
-#include "runner/plan/git_config.hpp"
 
 #include <linux/close_range.h>
 #include <poll.h>

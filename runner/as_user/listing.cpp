@@ -3,9 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_user/named_files.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <deque>
 

@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/policy/provider_table.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/document_writer.hpp"
 
 #include <linux/magic.h>

@@ -6,7 +6,6 @@
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/launch_record.hpp"
 
 #include <linux/openat2.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
 
 #include "common/host/identity.hpp"
 #include "runner/as_user/git_paths.hpp"
-#include "runner/plan/limits.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 namespace pi_agent {
 

@@ -2,7 +2,6 @@
 #include "runner/inside/agent_process.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/landlock.hpp"
 

@@ -2,7 +2,7 @@
 // exec.
 #pragma once
 
-#include "runner/wire/launch_record.hpp"
+#include "runner/wire/session_messages.hpp"
 
 #include <linux/filter.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // Finds out what a chmod(2) of the agent's means, and asks for it outside (seccomp_unotify(2)).
 #include "runner/inside/set_gid_calls.hpp"
 
-#include "runner/wire/launch_record.hpp"
+#include "runner/wire/session_messages.hpp"
 
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>

@@ -1,7 +1,7 @@
 // What keeps this session from a host or a path, in words: for the agent, which can then tell its user.
 #pragma once
 
-#include "runner/wire/session_hosts.hpp"
+#include "runner/wire/gate_messages.hpp"
 
 namespace pi_agent {
 

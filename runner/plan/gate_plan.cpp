@@ -2,8 +2,6 @@
 #include "runner/plan/gate_plan.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/seams/seams.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <csignal>
 

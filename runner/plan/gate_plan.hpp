@@ -3,9 +3,8 @@
 
 #include "common/policy/provider_table.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/plan/unit_properties.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/wire/gate_messages.hpp"
-#include "runner/wire/session_hosts.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -69,7 +68,7 @@ bool has_own_listener(const HostRule &rule);
 // Ports of rules that have one. Throws Failure(configuration) for more than a session has listeners for.
 std::vector<std::uint16_t> host_ports(const NetworkPolicy &network);
 
-// --- What the agent reads in its view (runner/wire/session_hosts.hpp), and its user at the end.
+// --- What the agent reads in its view (runner/wire/gate_messages.hpp), and its user at the end.
 
 // "HOST:PORT"; the gate denies some connections before it knows to whom they go.
 std::string place_of_denial(const GateDenial &denial);

@@ -1,10 +1,8 @@
 // The agent's unit as a table of properties (systemd.exec(5), systemd.resource-control(5)), and the settings of drop-ins.
-#include "runner/plan/unit_properties.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "runner/filter/call_names.hpp"
-#include "runner/plan/engine_commands.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <csignal>
 #include <numeric>

@@ -1,7 +1,6 @@
 // What the runner tells the gate of a session, and what the gate says back.
 #include "runner/wire/gate_messages.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace pi_agent {

@@ -4,8 +4,7 @@
 #include "runner/as_agent/home.hpp"
 #include "runner/as_agent/sync_messages.hpp"
 #include "runner/as_user/git_paths.hpp"
-#include "runner/plan/engine_commands.hpp"
-#include "runner/plan/unit_properties.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "support/property.hpp"
 

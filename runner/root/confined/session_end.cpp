@@ -2,7 +2,6 @@
 #include "runner/root/confined/session_end.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/method/own_group.hpp"
 

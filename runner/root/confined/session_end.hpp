@@ -6,7 +6,7 @@
 #include "runner/root/errand/receiver.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/to_wrapper.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 namespace pi_agent {
 

@@ -1,7 +1,6 @@
 // The session's loop: wrapper, launcher inside, what confines it, and the runner's own termination.
 #include "common/base/files.hpp"
 
-#include "common/seams/seams.hpp"
 #include "runner/root/confined/session_end.hpp"
 
 #include <sys/signalfd.h>

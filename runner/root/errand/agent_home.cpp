@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/tasks.hpp"

@@ -4,7 +4,6 @@
 #include "common/decide/effective.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/launch_record.hpp"
 
 #include <poll.h>
 

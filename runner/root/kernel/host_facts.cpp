@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 
 #include <linux/bpf.h>
 #include <linux/magic.h>

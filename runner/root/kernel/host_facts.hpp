@@ -4,7 +4,6 @@
 #include "common/host/identity.hpp"
 
 #include "runner/plan/environment.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/kernel/control_group.hpp"
 

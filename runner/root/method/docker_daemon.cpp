@@ -2,7 +2,6 @@
 #include "runner/root/method/engine_host.hpp"
 
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 
 #include <cstring>
 #include <exception>

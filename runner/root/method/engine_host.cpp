@@ -5,7 +5,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/method/sandbox.hpp"
 
 #include <sys/statvfs.h>

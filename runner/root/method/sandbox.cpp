@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <sys/epoll.h>

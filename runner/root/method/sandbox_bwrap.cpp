@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 
 #include "common/base/files.hpp"
-#include "runner/plan/engine_commands.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/method/sandbox.hpp"

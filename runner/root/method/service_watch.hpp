@@ -2,7 +2,6 @@
 // senders' signals.
 #pragma once
 
-#include "common/seams/seams.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
 #include <sdbus-c++/sdbus-c++.h>

@@ -1,7 +1,6 @@
 // Makes a session's own network lead to its gate, and nowhere else.
 #include "runner/root/network/gate_sockets.hpp"
 
-#include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/mount/mounts.hpp"
 

@@ -4,7 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/state_directory.hpp"

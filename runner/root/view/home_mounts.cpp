@@ -4,7 +4,6 @@
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/toolchains.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/view/root_tree.hpp"
 

@@ -3,7 +3,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 namespace pi_agent {

@@ -3,8 +3,6 @@
 
 #include "runner/as_user/protected_paths.hpp"
 
-#include "runner/plan/git_config.hpp"
-#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/receiver.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"

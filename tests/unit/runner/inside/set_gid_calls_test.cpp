@@ -3,7 +3,7 @@
 
 #include "common/base/channel.hpp"
 #include "runner/filter/seccomp_filter.hpp"
-#include "runner/wire/launch_record.hpp"
+#include "runner/wire/session_messages.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_directory.hpp"
 

@@ -1,5 +1,5 @@
-// The agent's unit as a table, held against the design's list: runner/plan/unit_properties.hpp
-#include "runner/plan/unit_properties.hpp"
+// The agent's unit as a table, held against the design's list: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "common/base/text.hpp"
 #include "runner/root/session/session_directory.hpp"
