@@ -5,6 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_user/named_files.hpp"
+#include "runner/plan/git_config.hpp"
 
 #include <linux/close_range.h>
 #include <poll.h>

@@ -4,6 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
 

@@ -9,13 +9,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t gate_memory = std::uint64_t{256} << 20U; // bytes; gate/gate.hpp has the sum
-constexpr std::uint64_t gate_tasks = 64;
-constexpr std::uint32_t gate_log_lines = 20;
-constexpr std::uint64_t gate_log_usec = 60'000'000;
 constexpr std::uint64_t percent_usec = 10'000; // of a second
-constexpr std::uint64_t gate_files = 4096;     // two for each connection
-constexpr std::uint64_t stop_microseconds = 2'000'000;
 constexpr std::size_t places_in_notice = 4;
 
 BindList binds_of(const GateRoot &root)
@@ -92,48 +86,15 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
     const std::string scope = scope_name(session_id);
     std::vector<UnitProperty> properties = {
         // Lifetime: as the session's own unit has it (runner/plan/unit_properties.cpp). It also ends when its channel does.
-        {"Description", std::string("pi-agent-gate")},
         {"Slice", slice_name(user)},
         {"BindsTo", std::vector<std::string>{scope}},
         {"After", std::vector<std::string>{scope}},
-        {"CollectMode", std::string("inactive-or-failed")},
-        {"Type", std::string("exec")},
-        {"KillMode", std::string("control-group")},
-        {"KillSignal", SignedNumber{SIGKILL}},
-        {"SendSIGKILL", true},
-        {"TimeoutStopUSec", stop_microseconds},
-        {"RefuseManualStop", true},                         // and so no restart: its connections would go, and its order comes once
-        {"SuccessExitStatus", ExitStatuses{{}, {SIGKILL}}}, // how the runner and systemd end it
         {"ExecStart", Command{{build::gate_path}}},
-        {"StandardOutput", std::string("null")},
-        {"StandardError", std::string("journal")}, // why it gave up; one that the agent has taken over says more
-        {"LogRateLimitIntervalUSec", gate_log_usec},
-        {"LogRateLimitBurst", gate_log_lines},
-        // An account of its own that owns nothing, while it runs.
-        {"DynamicUser", true},
-        {"NoNewPrivileges", true},
-        {"CapabilityBoundingSet", std::uint64_t{0}},
-        {"AmbientCapabilities", std::uint64_t{0}},
-        {"UMask", std::uint32_t{0077}},
-        {"KeyringMode", std::string("private")},
-        {"LimitCORE", std::uint64_t{0}}, // it holds keys
-        {"LimitMEMLOCK", std::uint64_t{1} << 20U},
-        // No file system but programs and libraries: no /proc, /sys or /dev either. System calls are the gate's own to give up (gate_calls,
-        // runner/filter/call_names.hpp), before it reads anything but root's order: it leaves itself fewer than any setting here could.
-        // Settings that do the same once more would cost each start 25 ms.
         {"RootDirectory", root.directory},
-        {"MountAPIVFS", false},
         {"BindReadOnlyPaths", binds_of(root)},
-        {"ProtectSystem", std::string("strict")},
-        {"ProtectHome", std::string("yes")},
         {"TemporaryFileSystem", PairList{{{parent_of(policy_path), "ro"}}}}, // over the policy and its keys
-        {"PrivateTmp", true},
-        // What a session can make it use.
-        {"MemoryMax", gate_memory},
-        {"MemorySwapMax", std::uint64_t{0}}, // keys
-        {"TasksMax", gate_tasks},
-        {"LimitNOFILE", gate_files},
-        {"OOMScoreAdjust", SignedNumber{agent_oom_score}},
+#include "runner/unit_both.inc"
+#include "runner/unit_gate.inc"
     };
     if (root.cpu) properties.push_back({"CPUQuotaPerSecUSec", *root.cpu * percent_usec});
     if (features.log_sockets) properties.push_back({"BindLogSockets", false});

@@ -1,5 +1,5 @@
 // Which settings of the user's git a session's git gets, and the file that holds them.
-#include "runner/plan/environment.hpp"
+#include "runner/plan/git_config.hpp"
 
 #include "common/seams/seams.hpp"
 #include "runner/plan/git_settings.inc"

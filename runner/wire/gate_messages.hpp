@@ -157,27 +157,9 @@ enum class DenialKind : std::uint64_t {
     route,       // a request at the reverse route
 };
 
-// Why. One enumerator a line of the table below, in its order.
+// Why: the rows of denials.toml, in their order.
 enum class DenialReason : std::uint64_t {
-    no_rule,
-    other_port,
-    private_address,
-    no_address,
-    other_name,
-    no_name,
-    encrypted_name,
-    not_tls,
-    not_http,
-    plain_http,
-    malformed,
-    too_slow,
-    too_many,
-    no_room,
-    no_provider,
-    other_method,
-    other_path,
-    other_page,
-    untrusted,
+#include "runner/denial_reasons.inc"
 };
 
 // What programs and people read of a reason.
@@ -189,29 +171,9 @@ struct DenialText {
     bool is_refusal = true;   // or what was asked for does not exist, whatever the policy says
 };
 
-// clang-format off
 inline constexpr DenialText denial_texts[] = {
-    {DenialReason::no_rule, "no-rule", "no rule of the policy names this host", "network.hosts"},
-    {DenialReason::other_port, "other-port", "a rule of the policy names this host, but not this port", "network.hosts"},
-    {DenialReason::private_address, "private-address", "the name leads to an address of this host or its own networks, which no rule names", "network.hosts"},
-    {DenialReason::no_address, "no-address", "the name has no address", "", false},
-    {DenialReason::other_name, "other-name", "the connection was opened to one name and asks for another one inside", "network.hosts"},
-    {DenialReason::no_name, "no-name", "the connection goes to an address that no rule names, or says no name", "network.hosts"},
-    {DenialReason::encrypted_name, "encrypted-name", "the name inside the connection is encrypted (ECH), so nobody can compare it", ""},
-    {DenialReason::not_tls, "not-tls", "the port is for TLS, and something else came", "network.hosts"},
-    {DenialReason::not_http, "not-http", "the port is for plain HTTP, and something else came", "network.hosts"},
-    {DenialReason::plain_http, "plain-http", "plain HTTP passes only where a rule names its port, and never port 443", "network.hosts"},
-    {DenialReason::malformed, "malformed", "what came cannot be read, or can be read in two ways", ""},
-    {DenialReason::too_slow, "too-slow", "the first bytes did not come in time", ""},
-    {DenialReason::too_many, "too-many", "the session has too many connections", ""},
-    {DenialReason::no_room, "no-room", "the session's gate has no descriptor or memory left for it", "", false},
-    {DenialReason::no_provider, "no-provider", "no provider of the policy has this host", "providers"},
-    {DenialReason::other_method, "other-method", "the provider's route does not pass this method", "providers"},
-    {DenialReason::other_path, "other-path", "the provider's route does not pass this path", "providers"},
-    {DenialReason::other_page, "other-page", "a page in a browser asks, or somebody by another name than the route's own address", ""},
-    {DenialReason::untrusted, "untrusted", "the provider's certificate is not one that this host trusts", ""},
+#include "runner/denials.inc"
 };
-// clang-format on
 
 const DenialText &text_of(DenialReason reason) noexcept;
 

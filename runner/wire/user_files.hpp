@@ -92,7 +92,7 @@ struct GitIdentity {
     std::optional<std::string> name;
     std::optional<std::string> email;
     std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
-    std::vector<GitSetting> settings = {};          // others of the user's that pass (runner/plan/environment.hpp)
+    std::vector<GitSetting> settings = {};          // others of the user's that pass (runner/plan/git_config.hpp)
     std::map<std::string, std::string> files = {};  // setting -> content of the file that it names
     GitLfs lfs = GitLfs::none;
     bool signs_commits = false;

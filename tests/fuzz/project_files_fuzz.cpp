@@ -1,7 +1,7 @@
 // Files that an agent writes into a project and that processes outside read: git's configuration, its links, package.json.
 #include "common/as_user/git_syntax.hpp"
 #include "runner/as_user/git_paths.hpp"
-#include "runner/plan/environment.hpp"
+#include "runner/plan/git_config.hpp"
 #include "support/property.hpp"
 #include "wrapper/aftermath.hpp"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runner/as_user/named_files.hpp"
+#include "runner/plan/git_config.hpp"
 #include "runner/root/errand/receiver.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
@@ -88,7 +89,7 @@ private:
     std::optional<Child> child_;
 };
 
-// --- Gives the agent's git what the user's git has outside, as far as it starts no program (runner/plan/environment.hpp).
+// --- Gives the agent's git what the user's git has outside, as far as it starts no program (runner/plan/git_config.hpp).
 
 // Names the session's git configuration, in the lowest layer of the environment: each other layer may name another file.
 void name_git_config(EnvironmentInput &environment);

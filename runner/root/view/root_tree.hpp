@@ -3,6 +3,7 @@
 
 #include "runner/as_user/protected_paths.hpp"
 
+#include "runner/plan/git_config.hpp"
 #include "runner/root/errand/receiver.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"

@@ -1,5 +1,5 @@
-// Which settings of the user's git pass: runner/plan/environment.hpp
-#include "runner/plan/environment.hpp"
+// Which settings of the user's git pass: runner/plan/git_config.hpp
+#include "runner/plan/git_config.hpp"
 
 #include <doctest/doctest.h>
 

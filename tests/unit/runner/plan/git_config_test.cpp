@@ -1,5 +1,5 @@
-// Git's syntax, and that git itself reads back what was written: runner/plan/environment.hpp
-#include "runner/plan/environment.hpp"
+// Git's syntax, and that git itself reads back what was written: runner/plan/git_config.hpp
+#include "runner/plan/git_config.hpp"
 
 #include "common/as_user/git_syntax.hpp"
 #include "runner/as_user/git_identity.hpp"
