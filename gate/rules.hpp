@@ -96,4 +96,14 @@ private:
     std::uint32_t question_ = 0;
 };
 
+// --- What the runner sends at the start (runner/wire/gate_messages.hpp).
+
+struct ReceivedListener {
+    GateListener about;
+    UniqueFd socket;
+};
+
+GateOrder receive_gate_order(FdRef channel, Deadline deadline);
+ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
+
 } // namespace pi_agent

@@ -18,7 +18,12 @@ constexpr std::size_t gate_where_bytes = 512;             // "file:line"
 constexpr std::size_t gate_authorities = 1024UL * 1024;   // bytes of certificates
 constexpr std::uint64_t gate_idle_seconds_limit = 86'400; // a day
 
-// --- The order: one record (common/base/channel.hpp), before anything else. All of it comes from the policy, so the gate believes it.
+// What texts may hold: one line of ASCII; and names, addresses and ranges, nothing that means something to a shell, a terminal or HTTP.
+bool is_printable(std::string_view text) noexcept;
+bool is_host_alphabet(std::string_view text) noexcept;
+
+// --- The order: one record (common/base/channel.hpp), before anything else. All of it comes from the policy, so the gate believes it. The
+// gate's half is in gate/rules.cpp.
 
 // What a session may connect to.
 struct GateRule {
@@ -95,7 +100,6 @@ void forget_keys(GateOrder &order) noexcept;
 
 // Leaves no copy of a key in this process' memory but the order's own.
 void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline);
-GateOrder receive_gate_order(FdRef channel, Deadline deadline);
 
 // --- The listeners: sockets that the runner made in the session's network namespace, one a packet. Whoever reaches one is in the session.
 enum class ListenerKind : std::uint64_t {
@@ -118,13 +122,7 @@ struct GateListener {
     }
 };
 
-struct ReceivedListener {
-    GateListener about;
-    UniqueFd socket;
-};
-
 void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline);
-ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
 
 // --- What the gate says, in packets of a pipe of its own (common/base/channel.hpp): first `ready`, then denials, and again and again
 // that it is alive. It reads what the session sends, so root reads it as a hostile peer's.
