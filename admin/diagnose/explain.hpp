@@ -8,6 +8,7 @@
 #include "common/decide/host_access.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/host_facts.hpp"
+#include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
 

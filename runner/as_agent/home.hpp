@@ -3,6 +3,7 @@
 
 #include "common/host/identity.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
 

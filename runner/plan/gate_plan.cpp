@@ -30,6 +30,14 @@ std::string remedy_of(const DenialText &reason, const std::string &where)
     return text;
 }
 
+// The rules are those of a policy that was read, so each has its provider in the table and a host that it may have.
+template <typename Each>
+void for_each_provider(const std::vector<ProviderRule> &rules, const Each &each)
+{
+    for (std::size_t index = 0; index < rules.size(); ++index)
+        if (const Provider *provider = find_provider(rules[index].name)) each(index, *provider);
+}
+
 } // namespace
 
 std::string resolv_conf_inside()
@@ -184,20 +192,6 @@ std::string denied_notice(const DeniedPlaces &denied)
     return "the policy's network denied " + std::to_string(denied.connections) +
            (denied.connections == 1 ? " connection: " : " connections: ") + names + "; why: pi-agentctl denials";
 }
-
-// How pi reaches the providers whose keys the session's gate holds.
-
-namespace {
-
-// The rules are those of a policy that was read, so each has its provider in the table and a host that it may have.
-template <typename Each>
-void for_each_provider(const std::vector<ProviderRule> &rules, const Each &each)
-{
-    for (std::size_t index = 0; index < rules.size(); ++index)
-        if (const Provider *provider = find_provider(rules[index].name)) each(index, *provider);
-}
-
-} // namespace
 
 nlohmann::json models_of_held_keys(const std::vector<ProviderRule> &rules, const std::vector<std::string> &placeholders,
                                    std::uint16_t route_port)

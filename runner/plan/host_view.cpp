@@ -9,8 +9,6 @@
 
 namespace pi_agent {
 
-// What of the host a session sees, and where it is mounted.
-
 namespace {
 
 // Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By the distributions' own
@@ -55,6 +53,114 @@ bool fits_a_line(const std::string &text)
 {
     return !text.empty() &&
            std::none_of(text.begin(), text.end(), [](char byte) { return byte == ':' || static_cast<unsigned char>(byte) < ' '; });
+}
+
+std::optional<std::string> path_inside(const std::vector<ShownAs> &trees, const std::string &path)
+{
+    for (const auto &[outside, inside] : trees)
+        if (is_within(path, outside)) return inside + path.substr(outside.size());
+    return std::nullopt;
+}
+
+// A directory or program at an absolute path. A `..` is refused: it could follow a symlink.
+std::optional<std::string> place_inside(const PlacesInside &places, std::string_view path)
+{
+    if (path.substr(0, 1) != "/" || path.find("/..") != std::string_view::npos) return std::nullopt;
+    const std::string plain = resolved_by_text(path);
+    for (const auto *trees : {&places.work, &places.toolchains})
+        if (auto inside = path_inside(*trees, plain)) return inside;
+    const std::vector<std::string> own = system_path(); // on NixOS symlinks to what is shown
+    const bool shown = is_shown(places.view, plain) || std::find(own.begin(), own.end(), plain) != own.end();
+    return shown ? std::optional(plain) : std::nullopt;
+}
+
+std::vector<std::string> judge_path(const PlacesInside &places, std::string_view value)
+{
+    std::vector<std::string> path;
+    for (const auto directory : split(value, ':')) {
+        auto inside = place_inside(places, directory);
+        if (!inside && !defence_is_on("shell-places")) inside = std::string(directory);
+        if (inside && std::find(path.begin(), path.end(), *inside) == path.end()) path.push_back(std::move(*inside));
+    }
+    return path;
+}
+
+// A variable of git's: a relative path counts from the working directory, and stays as it is.
+std::optional<std::string> judge_of_git(const PlacesInside &places, std::string_view value)
+{
+    const std::string &project = places.work.front().first;
+    const bool absolute = value.substr(0, 1) == "/";
+    const std::string whole = (absolute ? "" : project + "/" + places.below + "/") + std::string(value);
+    if (leads_above(whole, 0)) return std::nullopt;
+    const std::string plain = resolved_by_text(whole);
+    if (!absolute) return is_within(plain, project) ? std::optional(std::string(value)) : std::nullopt;
+    return path_inside(places.work, plain);
+}
+
+// GIT_ALTERNATE_OBJECT_DIRECTORIES is a list; a path with a colon in it would have to be quoted there.
+std::optional<std::string> judge_list_of_git(const PlacesInside &places, std::string_view value)
+{
+    std::string list;
+    for (const auto one : split(value, ':')) {
+        const auto inside = judge_of_git(places, one);
+        if (!inside) return std::nullopt;
+        list += (list.empty() ? "" : ":") + *inside;
+    }
+    return list;
+}
+
+// The program is the first word, as programs that start an editor read it. A name without a slash is looked up along PATH. Inside, the
+// agent's home and the user's toolchains have programs, too, at which root does not look.
+void judge_editor(const PlacesInside &places, const std::string &name, std::string_view value, ShellPlaces &judged)
+{
+    constexpr const char *remedy = "; name one of the host's, for example in ~/.pi/agent/env";
+    const std::size_t end = std::min(value.find_first_of(" \t"), value.size());
+    const std::string program(value.substr(0, end));
+    const std::string shown = name + "=" + escape_for_display(value);
+    if (program.substr(0, 1) == "/") {
+        const auto inside = place_inside(places, program);
+        if (inside)
+            judged.presentation.push_back(name + "=" + *inside + std::string(value.substr(end)));
+        else
+            judged.notices.push_back(shown + " is not passed on: a session does not see that program" + remedy);
+        return;
+    }
+    judged.presentation.push_back(name + "=" + std::string(value));
+    if (!program.empty() && program.find('/') == std::string::npos && !places.has_program(program))
+        judged.notices.push_back(shown +
+                                 ": the host has no program of that name where every session sees it, so the agent's Ctrl+G and git find "
+                                 "it only where the agent's home, the project or a toolchain has one" +
+                                 remedy);
+}
+
+bool is_of_git(std::string_view name)
+{
+    return name.starts_with("GIT_");
+}
+
+// Lists of options of pi 0.73 to 0.87 (`pi --help`), with one space between them.
+struct FileOptions {
+    std::string_view names;
+    NamedAs next; // what the next argument is
+};
+constexpr FileOptions file_options[] = {
+    {"--fork --export", NamedAs::file},
+    {"--extension -e --skill --prompt-template --theme", NamedAs::tree},
+    {"--append-system-prompt --system-prompt", NamedAs::text},
+    {"--session", NamedAs::written},
+};
+// The next argument names no file that is read.
+constexpr std::string_view value_options = "--provider --model --api-key --mode --name -n --session-id --session-dir --models --tools -t "
+                                           "--exclude-tools -xt --thinking --use-theme --tui-mode";
+// As the first argument: all that follow belong to it.
+constexpr std::string_view pi_commands = "install remove uninstall update list config auth";
+constexpr char file_prefix = '@'; // of an argument that is a file by itself
+
+std::optional<NamedAs> named_after(const std::string &option)
+{
+    const auto *const found =
+        std::find_if(std::begin(file_options), std::end(file_options), [&](const FileOptions &one) { return has_word(one.names, option); });
+    return found == std::end(file_options) ? std::nullopt : std::optional(found->next);
 }
 
 } // namespace
@@ -222,93 +328,6 @@ void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &n
 
 // Places that the caller's shell names: its PATH, its editor, its toolchains, and git's variables, as one of git's hooks has them.
 
-namespace {
-
-std::optional<std::string> path_inside(const std::vector<ShownAs> &trees, const std::string &path)
-{
-    for (const auto &[outside, inside] : trees)
-        if (is_within(path, outside)) return inside + path.substr(outside.size());
-    return std::nullopt;
-}
-
-// A directory or program at an absolute path. A `..` is refused: it could follow a symlink.
-std::optional<std::string> place_inside(const PlacesInside &places, std::string_view path)
-{
-    if (path.substr(0, 1) != "/" || path.find("/..") != std::string_view::npos) return std::nullopt;
-    const std::string plain = resolved_by_text(path);
-    for (const auto *trees : {&places.work, &places.toolchains})
-        if (auto inside = path_inside(*trees, plain)) return inside;
-    const std::vector<std::string> own = system_path(); // on NixOS symlinks to what is shown
-    const bool shown = is_shown(places.view, plain) || std::find(own.begin(), own.end(), plain) != own.end();
-    return shown ? std::optional(plain) : std::nullopt;
-}
-
-std::vector<std::string> judge_path(const PlacesInside &places, std::string_view value)
-{
-    std::vector<std::string> path;
-    for (const auto directory : split(value, ':')) {
-        auto inside = place_inside(places, directory);
-        if (!inside && !defence_is_on("shell-places")) inside = std::string(directory);
-        if (inside && std::find(path.begin(), path.end(), *inside) == path.end()) path.push_back(std::move(*inside));
-    }
-    return path;
-}
-
-// A variable of git's: a relative path counts from the working directory, and stays as it is.
-std::optional<std::string> judge_of_git(const PlacesInside &places, std::string_view value)
-{
-    const std::string &project = places.work.front().first;
-    const bool absolute = value.substr(0, 1) == "/";
-    const std::string whole = (absolute ? "" : project + "/" + places.below + "/") + std::string(value);
-    if (leads_above(whole, 0)) return std::nullopt;
-    const std::string plain = resolved_by_text(whole);
-    if (!absolute) return is_within(plain, project) ? std::optional(std::string(value)) : std::nullopt;
-    return path_inside(places.work, plain);
-}
-
-// GIT_ALTERNATE_OBJECT_DIRECTORIES is a list; a path with a colon in it would have to be quoted there.
-std::optional<std::string> judge_list_of_git(const PlacesInside &places, std::string_view value)
-{
-    std::string list;
-    for (const auto one : split(value, ':')) {
-        const auto inside = judge_of_git(places, one);
-        if (!inside) return std::nullopt;
-        list += (list.empty() ? "" : ":") + *inside;
-    }
-    return list;
-}
-
-// The program is the first word, as programs that start an editor read it. A name without a slash is looked up along PATH. Inside, the
-// agent's home and the user's toolchains have programs, too, at which root does not look.
-void judge_editor(const PlacesInside &places, const std::string &name, std::string_view value, ShellPlaces &judged)
-{
-    constexpr const char *remedy = "; name one of the host's, for example in ~/.pi/agent/env";
-    const std::size_t end = std::min(value.find_first_of(" \t"), value.size());
-    const std::string program(value.substr(0, end));
-    const std::string shown = name + "=" + escape_for_display(value);
-    if (program.substr(0, 1) == "/") {
-        const auto inside = place_inside(places, program);
-        if (inside)
-            judged.presentation.push_back(name + "=" + *inside + std::string(value.substr(end)));
-        else
-            judged.notices.push_back(shown + " is not passed on: a session does not see that program" + remedy);
-        return;
-    }
-    judged.presentation.push_back(name + "=" + std::string(value));
-    if (!program.empty() && program.find('/') == std::string::npos && !places.has_program(program))
-        judged.notices.push_back(shown +
-                                 ": the host has no program of that name where every session sees it, so the agent's Ctrl+G and git find "
-                                 "it only where the agent's home, the project or a toolchain has one" +
-                                 remedy);
-}
-
-bool is_of_git(std::string_view name)
-{
-    return name.starts_with("GIT_");
-}
-
-} // namespace
-
 ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const PlacesInside &places)
 {
     ShellPlaces judged;
@@ -345,35 +364,6 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
 }
 
 // Which of an agent's arguments name files.
-
-namespace {
-
-// Lists of options of pi 0.73 to 0.87 (`pi --help`), with one space between them.
-struct FileOptions {
-    std::string_view names;
-    NamedAs next; // what the next argument is
-};
-constexpr FileOptions file_options[] = {
-    {"--fork --export", NamedAs::file},
-    {"--extension -e --skill --prompt-template --theme", NamedAs::tree},
-    {"--append-system-prompt --system-prompt", NamedAs::text},
-    {"--session", NamedAs::written},
-};
-// The next argument names no file that is read.
-constexpr std::string_view value_options = "--provider --model --api-key --mode --name -n --session-id --session-dir --models --tools -t "
-                                           "--exclude-tools -xt --thinking --use-theme --tui-mode";
-// As the first argument: all that follow belong to it.
-constexpr std::string_view pi_commands = "install remove uninstall update list config auth";
-constexpr char file_prefix = '@'; // of an argument that is a file by itself
-
-std::optional<NamedAs> named_after(const std::string &option)
-{
-    const auto *const found =
-        std::find_if(std::begin(file_options), std::end(file_options), [&](const FileOptions &one) { return has_word(one.names, option); });
-    return found == std::end(file_options) ? std::nullopt : std::optional(found->next);
-}
-
-} // namespace
 
 std::vector<ArgumentFile> find_named_files(const std::vector<std::string> &arguments, const std::string &directory, const std::string &home)
 {

@@ -6,8 +6,6 @@
 
 namespace pi_agent {
 
-// --- The notes to the agent as text, and their file.
-
 namespace {
 
 constexpr std::size_t path_length = 80; // bytes of one name
@@ -43,6 +41,26 @@ std::string limits_text(const LimitsPolicy &limits)
     for (const auto &row : limit_rows)
         if (row.note != nullptr && in_force(limits, row)) text += (text.empty() ? "" : ", ") + text_in_force(limits, row) + " " + row.note;
     return text;
+}
+
+std::string said_or_default(const char *key, const std::optional<SaidLimit> &said, const std::string &otherwise)
+{
+    if (said) return said->text + " (limits." + key + ", " + to_string(said->where) + ")";
+    return otherwise + " (the default; limits." + key + " in the policy sets another)";
+}
+
+std::string memory_notice(const LimitsPolicy &limits, const LimitEvents &events, bool agent_killed)
+{
+    const std::string whose = agent_killed         ? "the agent, or what it ran"
+                              : events.killed == 1 ? "one of its processes, and the agent went on"
+                                                   : std::to_string(events.killed) + " of its processes, and the agent went on";
+    const std::string limit = said_or_default("memory", said_memory(limits),
+                                              text_in_force(limits, limit_row(&LimitsPolicy::memory_share)) + " of the host's memory");
+    if (events.own_memory)
+        return "out of memory: the session reached its limit of " + limit + ", and the kernel killed " + whose +
+               "; let it do less at once (fewer parallel jobs), or ask the administrator for more";
+    return "out of memory: the host, or all your sessions together, had no more, and the kernel killed " + whose +
+           "; the session itself was below its limit of " + limit + "; end other sessions, or let it do less at once";
 }
 
 } // namespace
@@ -99,8 +117,6 @@ std::string box_notes(const BoxFacts &facts)
     return notes + '\n';
 }
 
-// --- Compares two reports of how the agent ended.
-
 AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed)
 {
     const bool is_signal = said && said->by_signal && said->value > 0 && said->value < NSIG;
@@ -124,32 +140,6 @@ SandboxResult without_own_kill(SandboxResult seen)
     if (seen.code != CLD_EXITED) seen.code = 0;
     return seen;
 }
-
-// Limits in a method's words, and the messages when a session reached one.
-
-namespace {
-
-std::string said_or_default(const char *key, const std::optional<SaidLimit> &said, const std::string &otherwise)
-{
-    if (said) return said->text + " (limits." + key + ", " + to_string(said->where) + ")";
-    return otherwise + " (the default; limits." + key + " in the policy sets another)";
-}
-
-std::string memory_notice(const LimitsPolicy &limits, const LimitEvents &events, bool agent_killed)
-{
-    const std::string whose = agent_killed         ? "the agent, or what it ran"
-                              : events.killed == 1 ? "one of its processes, and the agent went on"
-                                                   : std::to_string(events.killed) + " of its processes, and the agent went on";
-    const std::string limit = said_or_default("memory", said_memory(limits),
-                                              text_in_force(limits, limit_row(&LimitsPolicy::memory_share)) + " of the host's memory");
-    if (events.own_memory)
-        return "out of memory: the session reached its limit of " + limit + ", and the kernel killed " + whose +
-               "; let it do less at once (fewer parallel jobs), or ask the administrator for more";
-    return "out of memory: the host, or all your sessions together, had no more, and the kernel killed " + whose +
-           "; the session itself was below its limit of " + limit + "; end other sessions, or let it do less at once";
-}
-
-} // namespace
 
 std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEvents &events, const AgentEnded &ended,
                                        const std::string &result, Clock::duration lasted)

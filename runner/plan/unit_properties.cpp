@@ -147,6 +147,30 @@ std::vector<UnitProperty> engine_service_properties(const SandboxPlan &plan, boo
     return unit_of(plan, build::engine_door_path, confinement);
 }
 
+// They schedule, count, log, limit and notify. The policy's own limits are asked of the kernel (runner/root/kernel/host_facts.cpp). The
+// launcher gives the agent an environment and a umask of its own; ends are by KILL, and nothing is started again
+// (the properties above).
+constexpr std::array<std::string_view, 10> harmless_beginnings = {"CPU",  "IO",     "IPAccounting", "Memory",  "Tasks",
+                                                                  "NUMA", "Syslog", "LogRate",      "Timeout", "ManagedOOM"};
+constexpr std::string_view harmless = "Nice OOMScoreAdjust OOMPolicy LimitNOFILE LimitNPROC LimitAS LimitCPU LimitFSIZE LimitDATA "
+                                      "LimitSTACK LimitRSS LimitLOCKS LimitSIGPENDING LimitMSGQUEUE LimitNICE Environment EnvironmentFile "
+                                      "PassEnvironment UnsetEnvironment LogLevelMax LogExtraFields StandardOutput StandardError UMask "
+                                      "StartupCPUWeight StartupIOWeight DefaultMemoryLow DefaultMemoryMin Restart RestartSec RestartSteps "
+                                      "RestartMaxDelaySec";
+// Begins like a harmless one, and ends the agent: node makes code at run time.
+constexpr std::string_view no_code_at_run_time = "MemoryDenyWriteExecute";
+// Of [Unit], these alone: dependencies can only be added, and conditions keep a session from starting.
+constexpr std::string_view unit_in_the_way = "CollectMode RefuseManualStop StopWhenUnneeded";
+
+bool is_in_the_way(std::string_view section, std::string_view key)
+{
+    if (section == "[Unit]") return has_word(unit_in_the_way, key);
+    if (section == "[Install]" || section.starts_with("[X-")) return false;
+    if (key == no_code_at_run_time) return true;
+    return !has_word(harmless, key) && std::none_of(harmless_beginnings.begin(), harmless_beginnings.end(),
+                                                    [&](std::string_view beginning) { return key.starts_with(beginning); });
+}
+
 } // namespace
 
 bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group)
@@ -230,34 +254,6 @@ std::vector<UnitProperty> session_properties(SandboxMethod method, const Sandbox
 }
 
 // The settings that a host may have for all of its services, and so for sessions: an allowlist, because systemd gets new ones.
-
-namespace {
-
-// They schedule, count, log, limit and notify. The policy's own limits are asked of the kernel (runner/root/kernel/host_facts.cpp). The
-// launcher gives the agent an environment and a umask of its own; ends are by KILL, and nothing is started again
-// (the properties above).
-constexpr std::array<std::string_view, 10> harmless_beginnings = {"CPU",  "IO",     "IPAccounting", "Memory",  "Tasks",
-                                                                  "NUMA", "Syslog", "LogRate",      "Timeout", "ManagedOOM"};
-constexpr std::string_view harmless = "Nice OOMScoreAdjust OOMPolicy LimitNOFILE LimitNPROC LimitAS LimitCPU LimitFSIZE LimitDATA "
-                                      "LimitSTACK LimitRSS LimitLOCKS LimitSIGPENDING LimitMSGQUEUE LimitNICE Environment EnvironmentFile "
-                                      "PassEnvironment UnsetEnvironment LogLevelMax LogExtraFields StandardOutput StandardError UMask "
-                                      "StartupCPUWeight StartupIOWeight DefaultMemoryLow DefaultMemoryMin Restart RestartSec RestartSteps "
-                                      "RestartMaxDelaySec";
-// Begins like a harmless one, and ends the agent: node makes code at run time.
-constexpr std::string_view no_code_at_run_time = "MemoryDenyWriteExecute";
-// Of [Unit], these alone: dependencies can only be added, and conditions keep a session from starting.
-constexpr std::string_view unit_in_the_way = "CollectMode RefuseManualStop StopWhenUnneeded";
-
-bool is_in_the_way(std::string_view section, std::string_view key)
-{
-    if (section == "[Unit]") return has_word(unit_in_the_way, key);
-    if (section == "[Install]" || section.starts_with("[X-")) return false;
-    if (key == no_code_at_run_time) return true;
-    return !has_word(harmless, key) && std::none_of(harmless_beginnings.begin(), harmless_beginnings.end(),
-                                                    [&](std::string_view beginning) { return key.starts_with(beginning); });
-}
-
-} // namespace
 
 std::vector<std::string> settings_in_the_way(std::string_view text)
 {

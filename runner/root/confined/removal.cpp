@@ -162,6 +162,20 @@ void await(Child &child, Deadline deadline)
     child.receive();
 }
 
+// The control group of one of the session's units. Empty when it is gone, as it should be.
+ControlGroup group_of(const std::string &session_id, const std::string &unit)
+{
+    std::ifstream own("/proc/self/cgroup");
+    if (const auto group = find_sibling_group(own, cleanup_name(session_id), unit)) return *group;
+    throw Failure(FailureKind::by_hand, "the unit " + cleanup_name(session_id) + " starts this program; do not run it by hand");
+}
+
+bool is_of_docker(const std::string &session_id)
+{
+    const UniqueFd session = try_open_session(open_sessions(), session_id);
+    return session && has_name(session, docker_mark, "looking whether the session is one of docker's");
+}
+
 } // namespace
 
 void PlaceholderRemoval::begin() noexcept // NOLINT(bugprone-exception-escape): attempt_recorded catches it
@@ -265,24 +279,6 @@ void ScratchSweep::finish() noexcept // NOLINT(bugprone-exception-escape): attem
 }
 
 // What pi-agent-cleanup runs: as a unit of the session's own when that unit stops, or as the keeper that waits for the runner's end.
-
-namespace {
-
-// The control group of one of the session's units. Empty when it is gone, as it should be.
-ControlGroup group_of(const std::string &session_id, const std::string &unit)
-{
-    std::ifstream own("/proc/self/cgroup");
-    if (const auto group = find_sibling_group(own, cleanup_name(session_id), unit)) return *group;
-    throw Failure(FailureKind::by_hand, "the unit " + cleanup_name(session_id) + " starts this program; do not run it by hand");
-}
-
-bool is_of_docker(const std::string &session_id)
-{
-    const UniqueFd session = try_open_session(open_sessions(), session_id);
-    return session && has_name(session, docker_mark, "looking whether the session is one of docker's");
-}
-
-} // namespace
 
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {

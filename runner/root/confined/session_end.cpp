@@ -13,9 +13,6 @@
 
 namespace pi_agent {
 
-// --- Ends sessions: for the runner, for the administrator, and for whoever finds the remains of one. Sends signals to runners by
-// descriptor: a number could belong to another process by now.
-
 namespace {
 
 constexpr int own_removal_seconds = 10;
@@ -120,7 +117,30 @@ std::string words_of_early_end(Sandbox &sandbox) noexcept
     }
 }
 
+constexpr std::size_t recorded_at_once = 20;
+constexpr std::size_t recorded_each_second = 10;
+constexpr std::size_t recorded_in_all = 1000;
+constexpr std::size_t counted_places = 200;
+constexpr std::size_t heard_each_second = 2000; // a gate says some 250 at most (denials_a_second), and a late reader finds more
+constexpr auto last_words = std::chrono::milliseconds(200);
+constexpr std::size_t silences_told = 3; // a gate that the agent has taken over can be silent as often as it likes
+constexpr const char *end_of_list = "(more is not listed here)\n";
+
+ConnectionDeniedEvent event_of(const GateDenial &denial)
+{
+    const DenialText &reason = text_of(denial.reason);
+    return {denial.host, denial.port, reason.word, reason.meaning, reason.key, denial.where, denial.count};
+}
+
+std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
+{
+    return one + std::min(other, UINT64_MAX - one);
+}
+
 } // namespace
+
+// --- Ends sessions: for the runner, for the administrator, and for whoever finds the remains of one. Sends signals to runners by
+// descriptor: a number could belong to another process by now.
 
 Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped)
 {
@@ -257,30 +277,6 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
 }
 
 // --- Takes what the session's gate says: within bounds of number, size and time.
-
-namespace {
-
-constexpr std::size_t recorded_at_once = 20;
-constexpr std::size_t recorded_each_second = 10;
-constexpr std::size_t recorded_in_all = 1000;
-constexpr std::size_t counted_places = 200;
-constexpr std::size_t heard_each_second = 2000; // a gate says some 250 at most (denials_a_second), and a late reader finds more
-constexpr auto last_words = std::chrono::milliseconds(200);
-constexpr std::size_t silences_told = 3; // a gate that the agent has taken over can be silent as often as it likes
-constexpr const char *end_of_list = "(more is not listed here)\n";
-
-ConnectionDeniedEvent event_of(const GateDenial &denial)
-{
-    const DenialText &reason = text_of(denial.reason);
-    return {denial.host, denial.port, reason.word, reason.meaning, reason.key, denial.where, denial.count};
-}
-
-std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
-{
-    return one + std::min(other, UINT64_MAX - one);
-}
-
-} // namespace
 
 void GateWatch::receive()
 {

@@ -17,8 +17,6 @@
 
 namespace pi_agent {
 
-// --- Makes a session's temporary directories, by descriptor, below directories that only root can write.
-
 namespace {
 
 constexpr const char *cache_work_end = "-work";
@@ -79,7 +77,32 @@ UniqueFd make_on_disk(const AsRoot &root, const SessionDirectory &session, const
     return top;
 }
 
+// People, kubelet and container engines give out small numbers of projects. Small numbers of users, which are those of almost all hosts,
+// are moved away from them, and directory services' are large enough. Where the former go, the latter go on at the end.
+constexpr std::uint32_t first_large = 0x10000000;   // all numbers below may be other people's projects
+constexpr std::uint32_t first_project = 0x50000000; // of the small numbers
+constexpr std::uint32_t last_projects = 0xf0000000; // of users whose number is the project of a small one
+constexpr std::size_t projects_limit = 1U << 20U;
+constexpr std::uint64_t bytes_of_file = 4096; // what the smallest file with content takes
+
+// By descriptor: a path to a device (quotactl(2)) would have to be looked for in the table of mounts.
+long ask_quotas(FdRef directory, int command, std::uint32_t project, void *answer)
+{
+    return syscall(SYS_quotactl_fd, directory.get(), QCMD(command, PRJQUOTA), project, answer);
+}
+
+bool set_limit(FdRef directory, const DiskQuota &quota)
+{
+    if_dqblk limit{};
+    limit.dqb_bhardlimit = limit.dqb_bsoftlimit = (quota.bytes + QIF_DQBLKSIZE - 1) / QIF_DQBLKSIZE;
+    limit.dqb_ihardlimit = limit.dqb_isoftlimit = quota.bytes / bytes_of_file;
+    limit.dqb_valid = QIF_LIMITS;
+    return ask_quotas(directory, Q_SETQUOTA, quota.project, &limit) == 0;
+}
+
 } // namespace
+
+// --- Makes a session's temporary directories, by descriptor, below directories that only root can write.
 
 UniqueFd open_scratch_parent(const AsRoot & /*root*/, const std::string &state_dir)
 {
@@ -182,33 +205,6 @@ std::vector<std::string> recorded_placeholders(FdRef session)
 }
 
 // --- Asks a file system for its project quotas, and sets the limit of one project.
-
-namespace {
-
-// People, kubelet and container engines give out small numbers of projects. Small numbers of users, which are those of almost all hosts,
-// are moved away from them, and directory services' are large enough. Where the former go, the latter go on at the end.
-constexpr std::uint32_t first_large = 0x10000000;   // all numbers below may be other people's projects
-constexpr std::uint32_t first_project = 0x50000000; // of the small numbers
-constexpr std::uint32_t last_projects = 0xf0000000; // of users whose number is the project of a small one
-constexpr std::size_t projects_limit = 1U << 20U;
-constexpr std::uint64_t bytes_of_file = 4096; // what the smallest file with content takes
-
-// By descriptor: a path to a device (quotactl(2)) would have to be looked for in the table of mounts.
-long ask_quotas(FdRef directory, int command, std::uint32_t project, void *answer)
-{
-    return syscall(SYS_quotactl_fd, directory.get(), QCMD(command, PRJQUOTA), project, answer);
-}
-
-bool set_limit(FdRef directory, const DiskQuota &quota)
-{
-    if_dqblk limit{};
-    limit.dqb_bhardlimit = limit.dqb_bsoftlimit = (quota.bytes + QIF_DQBLKSIZE - 1) / QIF_DQBLKSIZE;
-    limit.dqb_ihardlimit = limit.dqb_isoftlimit = quota.bytes / bytes_of_file;
-    limit.dqb_valid = QIF_LIMITS;
-    return ask_quotas(directory, Q_SETQUOTA, quota.project, &limit) == 0;
-}
-
-} // namespace
 
 std::optional<std::uint32_t> project_of_agent(Uid user) noexcept
 {

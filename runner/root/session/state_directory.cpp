@@ -58,6 +58,56 @@ void require_in_use(const UniqueFd &top, const std::string &state_dir)
                       "pi-agentctl state move'; where no homes are missing, 'sudo pi-agentctl apply --no-canary' makes the directory");
 }
 
+constexpr int wrapper_patience_seconds = 2;
+
+bool send(FdRef wrapper, const RunnerMessage &message, Deadline deadline) noexcept
+{
+    try {
+        send_packet(wrapper, encode(message), {}, deadline);
+        return true;
+    } catch (const std::exception &) { // best_effort: see the header
+        return false;
+    }
+}
+
+constexpr std::size_t marks_limit = 4096; // bytes: some two hundred places
+
+std::string mark_of(const std::vector<std::string> &notices)
+{
+    std::string all;
+    for (const auto &notice : notices)
+        all += notice + '\n';
+    return std::to_string(std::hash<std::string>()(all));
+}
+
+// A file that root owns, in a directory for root alone. It has no lock: two starts at the same time may both send a notice, and neither
+// waits.
+void rewrite(FdRef file, const std::string &name, const std::string &marks)
+{
+    if (lseek(file.get(), 0, SEEK_SET) != 0 || ftruncate(file.get(), 0) != 0) throw_errno("emptying " + name);
+    write_whole(file, marks, name);
+}
+
+// Whether the notice was told before. A disk that is full costs its user a sentence once more, and no start.
+bool is_remembered(const std::function<bool()> &is_told) noexcept
+{
+    try {
+        return is_told();
+    } catch (const Failure &) {
+        return false;
+    }
+}
+
+constexpr const char *stamp_name = "version"; // in meta
+constexpr std::size_t stamp_limit = 256;
+
+std::optional<std::string> stamp_text(const StateDirectory &state)
+{
+    if (defence_is_on("root-stamp")) return read_meta_file(state, stamp_name, stamp_limit);
+    const UniqueFd copy = find_beneath(state.home, std::string(".local/state/") + version_copy, O_RDONLY);
+    return copy ? std::optional(read_whole(copy, stamp_limit, version_copy)) : std::nullopt;
+}
+
 } // namespace
 
 UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
@@ -177,50 +227,6 @@ void require_own_file_system(FdRef directory, const std::string &path, const std
 
 // --- Messages to the wrapper, and notices that are sent only once.
 
-namespace {
-
-constexpr int wrapper_patience_seconds = 2;
-
-bool send(FdRef wrapper, const RunnerMessage &message, Deadline deadline) noexcept
-{
-    try {
-        send_packet(wrapper, encode(message), {}, deadline);
-        return true;
-    } catch (const std::exception &) { // best_effort: see the header
-        return false;
-    }
-}
-
-constexpr std::size_t marks_limit = 4096; // bytes: some two hundred places
-
-std::string mark_of(const std::vector<std::string> &notices)
-{
-    std::string all;
-    for (const auto &notice : notices)
-        all += notice + '\n';
-    return std::to_string(std::hash<std::string>()(all));
-}
-
-// A file that root owns, in a directory for root alone. It has no lock: two starts at the same time may both send a notice, and neither
-// waits.
-void rewrite(FdRef file, const std::string &name, const std::string &marks)
-{
-    if (lseek(file.get(), 0, SEEK_SET) != 0 || ftruncate(file.get(), 0) != 0) throw_errno("emptying " + name);
-    write_whole(file, marks, name);
-}
-
-// Whether the notice was told before. A disk that is full costs its user a sentence once more, and no start.
-bool is_remembered(const std::function<bool()> &is_told) noexcept
-{
-    try {
-        return is_told();
-    } catch (const Failure &) {
-        return false;
-    }
-}
-
-} // namespace
-
 void ToWrapper::tell(const RunnerMessage &message) noexcept
 {
     const int patience = !defence_is_on("wrapper-deadline") ? 600 : reads_ ? wrapper_patience_seconds : 0;
@@ -275,20 +281,6 @@ std::vector<std::string> untold_of(const StateDirectory &state, const char *abou
 }
 
 // --- Which version used a home last.
-
-namespace {
-
-constexpr const char *stamp_name = "version"; // in meta
-constexpr std::size_t stamp_limit = 256;
-
-std::optional<std::string> stamp_text(const StateDirectory &state)
-{
-    if (defence_is_on("root-stamp")) return read_meta_file(state, stamp_name, stamp_limit);
-    const UniqueFd copy = find_beneath(state.home, std::string(".local/state/") + version_copy, O_RDONLY);
-    return copy ? std::optional(read_whole(copy, stamp_limit, version_copy)) : std::nullopt;
-}
-
-} // namespace
 
 std::optional<Version> read_stamp(const StateDirectory &state)
 {

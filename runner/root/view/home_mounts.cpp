@@ -109,39 +109,6 @@ void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
             {clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
 }
 
-} // namespace
-
-std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
-{
-    std::vector<LateMount> late;
-    std::map<std::string, std::string> links = view.links;
-    show_program_trees(root, session, links);
-    show_package_data(root, session);
-    if (view.view == View::host)
-        show_read_only(root, session, "/etc", "root/etc");
-    else // late: the unit needs nothing in there, and nothing else is ever mounted there
-        show_part_of_etc(root, session, "/etc", late);
-    if (view.view == View::minimal) stand_in_for_apt(session, view);
-    const std::string devices = "/sys/devices/system"; // processors and memory: tools choose their size by them
-    session.make_directory(devices.substr(1));
-    late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
-    explain_sudo(root, late);
-    for (auto &file : protect_kernel_files(root))
-        late.push_back(std::move(file));
-    for (const auto &tree : view.trees)
-        show_read_only(root, session, tree, "root" + tree);
-    // Each once, and none inside what is shown: a symlink of a merged /usr can lead through one in /usr.
-    for (const auto &link : links)
-        if (std::none_of(program_trees.begin(), program_trees.end(),
-                         [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
-            session.make_link(place_of_link(link.first), link.second);
-    return late;
-}
-
-// Mounts what a session sees of its user's home.
-
-namespace {
-
 constexpr const char *frame_name = "user-home";
 constexpr const char *lower_name = "lower"; // in the session's directory: where an overlay finds its lower layer
 
@@ -177,6 +144,33 @@ const char *key_of(const HomeDirectory &directory)
 }
 
 } // namespace
+
+std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
+{
+    std::vector<LateMount> late;
+    std::map<std::string, std::string> links = view.links;
+    show_program_trees(root, session, links);
+    show_package_data(root, session);
+    if (view.view == View::host)
+        show_read_only(root, session, "/etc", "root/etc");
+    else // late: the unit needs nothing in there, and nothing else is ever mounted there
+        show_part_of_etc(root, session, "/etc", late);
+    if (view.view == View::minimal) stand_in_for_apt(session, view);
+    const std::string devices = "/sys/devices/system"; // processors and memory: tools choose their size by them
+    session.make_directory(devices.substr(1));
+    late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
+    explain_sudo(root, late);
+    for (auto &file : protect_kernel_files(root))
+        late.push_back(std::move(file));
+    for (const auto &tree : view.trees)
+        show_read_only(root, session, tree, "root" + tree);
+    // Each once, and none inside what is shown: a symlink of a merged /usr can lead through one in /usr.
+    for (const auto &link : links)
+        if (std::none_of(program_trees.begin(), program_trees.end(),
+                         [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
+            session.make_link(place_of_link(link.first), link.second);
+    return late;
+}
 
 HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
                        RootTree &tree)

@@ -7,7 +7,7 @@
 
 namespace pi_agent {
 
-// Which device nodes of the host a session gets, as the policy names them.
+using namespace std::string_view_literals;
 
 namespace {
 
@@ -103,23 +103,6 @@ private:
     UniqueFd top_;
     ShownDevices found_;
 };
-
-} // namespace
-
-ShownDevices find_devices(const AsRoot & /*root*/, const std::vector<PolicyPath> &devices)
-{
-    if (devices.empty()) return {};
-    NodeSearch search;
-    for (const auto &entry : devices)
-        search.add(entry);
-    return search.finish();
-}
-
-// Plans what of the host a session sees: looks at its paths, and mounts nothing.
-
-using namespace std::string_view_literals;
-
-namespace {
 
 // Where the libraries of the distributions look for certificates; each can be a symlink to anywhere.
 constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
@@ -252,6 +235,15 @@ void add_agent(Planner &planner, const AgentPolicy &agent)
 }
 
 } // namespace
+
+ShownDevices find_devices(const AsRoot & /*root*/, const std::vector<PolicyPath> &devices)
+{
+    if (devices.empty()) return {};
+    NodeSearch search;
+    for (const auto &entry : devices)
+        search.add(entry);
+    return search.finish();
+}
 
 void require_can_be_shown(const Policy &policy, const PolicyPath &path)
 {
