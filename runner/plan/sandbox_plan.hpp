@@ -175,9 +175,6 @@ struct UnitProperty {
     PropertyValue value;
 };
 
-// Whether the user namespace of method systemd maps other ids, too, or only root's and the agent's.
-bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group);
-
 constexpr const char *user_slice_prefix = "pi-agent-u";
 // Where the slices of all users are, below systemd's own group: each dash in a slice's name is a level (systemd.slice(5)).
 constexpr const char *slices_place = "/pi.slice/pi-agent.slice";
@@ -190,9 +187,6 @@ std::string place_in_slice(Uid user, const std::string &unit);
 // The unit of a session whose method has one. In the unit of a container root's podman makes it; docker's starts only its client, and the
 // container joins the unit.
 std::vector<UnitProperty> session_properties(SandboxMethod method, const SandboxPlan &plan, const SystemdFeatures &features);
-// Lifetime, account, view of files, network and limits; the second also has what confines the agent, beside the launcher's filters.
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
 std::vector<UnitProperty> scope_properties(Uid user);
 // The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces. As an ExecStopPost= of the
 // agent's unit it would run, as root, among mounts whose targets the agent can move.

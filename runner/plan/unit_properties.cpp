@@ -150,13 +150,12 @@ std::vector<UnitProperty> engine_service_properties(const SandboxPlan &plan, boo
 // They schedule, count, log, limit and notify. The policy's own limits are asked of the kernel (runner/root/kernel/host_facts.cpp). The
 // launcher gives the agent an environment and a umask of its own; ends are by KILL, and nothing is started again
 // (the properties above).
-constexpr std::array<std::string_view, 10> harmless_beginnings = {"CPU",  "IO",     "IPAccounting", "Memory",  "Tasks",
-                                                                  "NUMA", "Syslog", "LogRate",      "Timeout", "ManagedOOM"};
-constexpr std::string_view harmless = "Nice OOMScoreAdjust OOMPolicy LimitNOFILE LimitNPROC LimitAS LimitCPU LimitFSIZE LimitDATA "
-                                      "LimitSTACK LimitRSS LimitLOCKS LimitSIGPENDING LimitMSGQUEUE LimitNICE Environment EnvironmentFile "
-                                      "PassEnvironment UnsetEnvironment LogLevelMax LogExtraFields StandardOutput StandardError UMask "
-                                      "StartupCPUWeight StartupIOWeight DefaultMemoryLow DefaultMemoryMin Restart RestartSec RestartSteps "
-                                      "RestartMaxDelaySec";
+constexpr std::string_view harmless_beginnings[] = {
+#include "runner/harmless_beginnings.inc"
+};
+constexpr std::string_view harmless[] = {
+#include "runner/harmless.inc"
+};
 // Begins like a harmless one, and ends the agent: node makes code at run time.
 constexpr std::string_view no_code_at_run_time = "MemoryDenyWriteExecute";
 // Of [Unit], these alone: dependencies can only be added, and conditions keep a session from starting.
@@ -166,17 +165,12 @@ bool is_in_the_way(std::string_view section, std::string_view key)
 {
     if (section == "[Unit]") return has_word(unit_in_the_way, key);
     if (section == "[Install]" || section.starts_with("[X-")) return false;
-    if (key == no_code_at_run_time) return true;
-    return !has_word(harmless, key) && std::none_of(harmless_beginnings.begin(), harmless_beginnings.end(),
-                                                    [&](std::string_view beginning) { return key.starts_with(beginning); });
+    const auto begins = [&](std::string_view beginning) { return key.starts_with(beginning); };
+    return key == no_code_at_run_time || (std::find(std::begin(harmless), std::end(harmless), key) == std::end(harmless) &&
+                                          std::none_of(std::begin(harmless_beginnings), std::end(harmless_beginnings), begins));
 }
 
 } // namespace
-
-bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group)
-{
-    return features.identity_ids && agent.value() < identity_ids && agent_group.value() < identity_ids;
-}
 
 std::string slice_name(Uid user)
 {
@@ -212,30 +206,29 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
     };
 }
 
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+std::vector<UnitProperty> session_properties(SandboxMethod method, const SandboxPlan &plan, const SystemdFeatures &features)
 {
+    if (method != SandboxMethod::none && method != SandboxMethod::systemd)
+        return engine_service_properties(plan, method == SandboxMethod::docker);
     std::vector<UnitProperty> properties = account_and_view(plan, features);
-    // The user owns what is made in the project. The property refuses directories, too: the launcher's filter tells them from files.
-    properties.push_back({"RestrictSUIDSGID", true});
-    return properties;
-}
-
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
-{
+    if (method == SandboxMethod::none) {
+        // The user owns what is made in the project. The property refuses directories, too: the launcher's filter tells them from files.
+        properties.push_back({"RestrictSUIDSGID", true});
+        return properties;
+    }
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
     writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
+    const bool maps_others = features.identity_ids && std::max(plan.agent.value(), plan.agent_group.value()) < identity_ids;
     const std::vector<UnitProperty> confinement = {
         {"ReadWritePaths", writable},
         // A user namespace whose ids are the same as on the host, so that capabilities count for nothing outside and processes outside
         // cannot be traced. An id that it does not map cannot be written into an access control list, not even as a copy of an existing
         // entry (acl(5)), so it maps all that systemd can. The project's id map has exchanged the user and the agent before
         // (runner/root/mount/mounts.hpp). No mapped id gives the agent a right, because it has no capability to use one with.
-        knows_other_ids(features, plan.agent, plan.agent_group) ? UnitProperty{"PrivateUsersEx", std::string("identity")}
-                                                                : UnitProperty{"PrivateUsers", true},
+        maps_others ? UnitProperty{"PrivateUsersEx", std::string("identity")} : UnitProperty{"PrivateUsers", true},
         {"LockPersonality", !is_allowed_call(plan.calls, "personality")},
 #include "runner/unit_confined.inc"
     };
-    std::vector<UnitProperty> properties = account_and_view(plan, features);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
     add_calls(plan, properties);
     PairList devices;
@@ -244,13 +237,6 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
     if (!plan.devices.empty()) properties.push_back({"DeviceAllow", devices});
     if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
     return properties;
-}
-
-std::vector<UnitProperty> session_properties(SandboxMethod method, const SandboxPlan &plan, const SystemdFeatures &features)
-{
-    if (method == SandboxMethod::none) return plain_service_properties(plan, features);
-    if (method == SandboxMethod::systemd) return service_properties(plan, features);
-    return engine_service_properties(plan, method == SandboxMethod::docker);
 }
 
 // The settings that a host may have for all of its services, and so for sessions: an allowlist, because systemd gets new ones.
