@@ -98,11 +98,6 @@ private:
 
 // --- What the runner sends at the start (runner/wire/gate_messages.hpp).
 
-struct ReceivedListener {
-    GateListener about;
-    UniqueFd socket;
-};
-
 GateOrder receive_gate_order(FdRef channel, Deadline deadline);
 ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
 

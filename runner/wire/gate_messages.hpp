@@ -122,6 +122,11 @@ struct GateListener {
     }
 };
 
+struct ReceivedListener {
+    GateListener about;
+    UniqueFd socket;
+};
+
 void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline);
 
 // --- What the gate says, in packets of a pipe of its own (common/base/channel.hpp): first `ready`, then denials, and again and again

@@ -99,19 +99,22 @@ std::vector<EndOrder> wait_until(bool (*is_done)(const UniqueFd &), FdRef sessio
     }
 }
 
+bool wait_for_end(Sandbox &sandbox, Deadline deadline)
+{
+    for (sandbox.process(); !sandbox.result().ended; sandbox.process()) {
+        if (Clock::now() >= deadline) return false;
+        wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
+    }
+    return true;
+}
+
 // What a sandbox reports that has ended by itself, with no agent in it; "" where it has not. A session whose unit ends is cleaned up at
 // once, so any other failure at that time may come from it.
 std::string words_of_early_end(Sandbox &sandbox) noexcept
 {
-    const Deadline deadline = Clock::now() + std::chrono::milliseconds(200); // for a signal that is on its way
     try {
-        for (;;) {
-            sandbox.process();
-            const SandboxResult result = sandbox.result();
-            if (result.ended) return "the agent was not started: " + sandbox.explain(result) + sandbox.where_to_look();
-            if (Clock::now() >= deadline) return "";
-            wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
-        }
+        if (!wait_for_end(sandbox, Clock::now() + std::chrono::milliseconds(200))) return ""; // for a signal that is on its way
+        return "the agent was not started: " + sandbox.explain(sandbox.result()) + sandbox.where_to_look();
     } catch (const std::exception &) { // then the original failure is reported
         return "";
     }
@@ -156,12 +159,7 @@ Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::strin
 bool end_sandbox(Sandbox &sandbox)
 {
     sandbox.stop();
-    const Deadline deadline = in_seconds(sandbox_stop_seconds);
-    for (sandbox.process(); !sandbox.result().ended; sandbox.process()) {
-        if (Clock::now() >= deadline) return false;
-        wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
-    }
-    return true;
+    return wait_for_end(sandbox, in_seconds(sandbox_stop_seconds));
 }
 
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders)

@@ -91,15 +91,6 @@ long ask_quotas(FdRef directory, int command, std::uint32_t project, void *answe
     return syscall(SYS_quotactl_fd, directory.get(), QCMD(command, PRJQUOTA), project, answer);
 }
 
-bool set_limit(FdRef directory, const DiskQuota &quota)
-{
-    if_dqblk limit{};
-    limit.dqb_bhardlimit = limit.dqb_bsoftlimit = (quota.bytes + QIF_DQBLKSIZE - 1) / QIF_DQBLKSIZE;
-    limit.dqb_ihardlimit = limit.dqb_isoftlimit = quota.bytes / bytes_of_file;
-    limit.dqb_valid = QIF_LIMITS;
-    return ask_quotas(directory, Q_SETQUOTA, quota.project, &limit) == 0;
-}
-
 } // namespace
 
 // --- Makes a session's temporary directories, by descriptor, below directories that only root can write.
@@ -266,13 +257,17 @@ std::string problem_of_method(SandboxMethod method)
 
 void set_disk_limit(const AsRoot & /*root*/, FdRef directory, const DiskQuota &quota, const std::string &path)
 {
-    if (!set_limit(directory, quota)) throw_errno("setting the disk quota of " + path);
+    if_dqblk limit{};
+    limit.dqb_bhardlimit = limit.dqb_bsoftlimit = (quota.bytes + QIF_DQBLKSIZE - 1) / QIF_DQBLKSIZE;
+    limit.dqb_ihardlimit = limit.dqb_isoftlimit = quota.bytes / bytes_of_file;
+    limit.dqb_valid = QIF_LIMITS;
+    if (ask_quotas(directory, Q_SETQUOTA, quota.project, &limit) != 0)
+        throw_errno((quota.bytes > 0 ? "setting the disk quota of " : "lifting the disk quota of ") + path);
 }
 
-void lift_disk_limit(const AsRoot & /*root*/, FdRef directory, std::uint32_t project, const std::string &path)
+void lift_disk_limit(const AsRoot &root, FdRef directory, std::uint32_t project, const std::string &path)
 {
-    if (!problem_of_quotas(directory).empty()) return; // nobody enforces one
-    if (!set_limit(directory, {project, 0})) throw_errno("lifting the disk quota of " + path);
+    if (problem_of_quotas(directory).empty()) set_disk_limit(root, directory, {project, 0}, path); // otherwise nobody enforces one
 }
 
 std::optional<DiskUse> disk_use(const AsRoot & /*root*/, FdRef directory, std::uint32_t project)

@@ -88,14 +88,14 @@ void rewrite(FdRef file, const std::string &name, const std::string &marks)
     write_whole(file, marks, name);
 }
 
-// Whether the notice was told before. A disk that is full costs its user a sentence once more, and no start.
-bool is_remembered(const std::function<bool()> &is_told) noexcept
+// Nothing where `is_told` says that the notices were told before. A disk that is full costs its user a sentence once more, and no start.
+std::vector<std::string> unless_told(const std::function<bool()> &is_told, std::vector<std::string> notices, bool always) noexcept
 {
     try {
-        return is_told();
-    } catch (const Failure &) {
-        return false;
+        if (is_told() && !always) notices.clear();
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): as above
     }
+    return notices;
 }
 
 constexpr const char *stamp_name = "version"; // in meta
@@ -191,25 +191,9 @@ bool lock_until(FdRef file, Deadline deadline, const std::string &what, const st
 
 std::string network_file_system(unsigned long type)
 {
-    constexpr unsigned long lustre = 0x0bd00bd0; // these are in no header
-    constexpr unsigned long gpfs = 0x47504653;
-    constexpr unsigned long beegfs = 0x19830326;
-    constexpr unsigned long gfs2 = 0x01161970;
-    static const std::map<unsigned long, const char *> names = {{NFS_SUPER_MAGIC, "NFS"},
-                                                                {SMB_SUPER_MAGIC, "SMB"},
-                                                                {CIFS_SUPER_MAGIC, "CIFS"},
-                                                                {SMB2_SUPER_MAGIC, "SMB"},
-                                                                {V9FS_MAGIC, "9p"},
-                                                                {CEPH_SUPER_MAGIC, "Ceph"},
-                                                                {AFS_SUPER_MAGIC, "AFS"}, // OpenAFS
-                                                                {AFS_FS_MAGIC, "AFS"},    // the kernel's own
-                                                                {CODA_SUPER_MAGIC, "Coda"},
-                                                                {FUSE_SUPER_MAGIC, "FUSE"},
-                                                                {lustre, "Lustre"},
-                                                                {gpfs, "GPFS"},
-                                                                {gfs2, "GFS2"},
-                                                                {OCFS2_SUPER_MAGIC, "OCFS2"},
-                                                                {beegfs, "BeeGFS"}};
+    static const std::map<unsigned long, const char *> names = {
+#include "runner/network_file_systems.inc"
+    };
     const auto found = names.find(type);
     return found == names.end() ? "" : found->second;
 }
@@ -246,38 +230,36 @@ bool ToWrapper::tell_at_once(const RunnerMessage &message) noexcept
 
 std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always)
 {
-    const std::string name = std::string("meta/") + about;
-    const bool is_told = is_remembered([&] {
+    const auto is_told = [&] {
         // A user who never had a notice has no such file.
         const UniqueFd file = open_meta_file(state, about, O_RDWR | (notices.empty() ? 0 : O_CREAT));
         const std::string mark = mark_of(notices);
-        if (!file || read_whole(file, marks_limit, name) == mark) return bool(file);
-        rewrite(file, name, mark);
+        if (!file || read_whole(file, marks_limit, about) == mark) return bool(file);
+        rewrite(file, about, mark);
         return false;
-    });
-    return is_told && !always ? std::vector<std::string>() : notices;
+    };
+    return unless_told(is_told, notices, always);
 }
 
 std::vector<std::string> untold_of(const StateDirectory &state, const char *about, const std::string &place,
                                    std::vector<std::string> notices, bool always)
 {
     if (notices.empty()) return notices;
-    const std::string name = std::string("meta/") + about;
-    const bool is_told = is_remembered([&] {
+    const auto is_told = [&] {
         const UniqueFd file = open_meta_file(state, about);
         std::vector<std::string> named = notices;
         named.push_back(place);
         const std::string mark = mark_of(named) + '\n';
-        std::string marks = read_whole(file, marks_limit, name);
+        std::string marks = read_whole(file, marks_limit, about);
         const std::size_t found = marks.find(mark);
         if (found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return true;
         marks += mark;
         while (marks.size() > marks_limit)
             marks.erase(0, marks.find('\n') + 1); // the oldest place
-        rewrite(file, name, marks);
+        rewrite(file, about, marks);
         return false;
-    });
-    return is_told && !always ? std::vector<std::string>() : notices;
+    };
+    return unless_told(is_told, notices, always);
 }
 
 // --- Which version used a home last.

@@ -52,49 +52,30 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
 }
 
 // Shows the project's trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
-// is the root. Returns what is hidden in the project itself.
-std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                            const UniqueFd *map, bool read_only, RootTree &shown, std::vector<Frame> &frames,
-                                            ProjectGuards &guards)
+// is the root. `show`: mounts one tree on `target`, which is at `path`.
+std::vector<Frame> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
+                                      const std::function<void(const ShownTree &tree, FdRef target, const std::string &path)> &show)
 {
     std::map<std::string, std::vector<const ShownTree *>> by_root;
     for (const ShownTree *tree : project.trees())
         by_root[tree->root_path].push_back(tree);
-    std::vector<std::string> covered;
+    std::vector<Frame> frames;
     for (const auto &[root_path, trees] : by_root) {
         const Frame frame{"project" + (frames.empty() ? "" : std::to_string(frames.size())), root_path};
+        const std::string path = session.path() + "/" + frame.name;
         const bool whole = trees.front()->inside.empty();
         std::vector<std::string> places; // of an allowed root that is not shown completely
         for (const ShownTree *tree : trees)
             places.push_back(tree->inside);
         const UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, places);
-        for (const ShownTree *tree : trees) {
-            const DetachedMount mount = clone_project(root, *tree, map, read_only);
-            attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
-            const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
-            std::vector<std::string> hidden = cover_submounts(root, session, mount, *tree, shown_at);
-            std::vector<std::string> closed = cover_closed(root, session, mount, *tree, project.closed, hidden);
-            if (tree == &project.shown) shown.closed = std::move(closed);
-            guards.apply(root, session, *tree, mount); // after everything that hides: the mounts take it along
-            if (tree == &project.shown) covered = std::move(hidden);
-        }
+        for (const ShownTree *tree : trees)
+            if (whole)
+                show(*tree, session.make_directory(frame.name), path);
+            else
+                show(*tree, open_beneath(top, tree->inside, O_PATH | O_DIRECTORY), path + "/" + tree->inside);
         frames.push_back(frame);
     }
-    return covered;
-}
-
-// The project in the agent's home, on an existing directory. Mounts nothing where the agent exchanged it meanwhile.
-std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                      const DetachedMount &home, const UniqueFd *map, bool read_only, RootTree &shown,
-                                      ProjectGuards &guards)
-{
-    const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
-    const DetachedMount mount = clone_project(root, project.shown, map, read_only);
-    attach(root, mount, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY));
-    std::vector<std::string> covered = cover_submounts(root, session, mount, project.shown, session.path() + "/home/" + inside);
-    shown.closed = cover_closed(root, session, mount, project.shown, project.closed, covered);
-    guards.apply(root, session, project.shown, mount);
-    return covered;
+    return frames;
 }
 
 // Makes the project's own path lead to it, where no home is in the way.
@@ -267,10 +248,23 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 
     tree.id_map = make_id_map(root, user, agent); // toolchains need it, whatever the ownership
     const bool maps = projects.ownership == ProjectOwnership::idmap || !defence_is_on("unmapped-projects");
-    const UniqueFd *map = maps ? &tree.id_map : nullptr;
+    const auto show = [&](const ShownTree &one, FdRef target, const std::string &path) {
+        const DetachedMount mount = clone_project(root, one, maps ? &tree.id_map : nullptr, projects.read_only);
+        attach(root, mount, target);
+        std::vector<std::string> covered = cover_submounts(root, session, mount, one, path);
+        std::vector<std::string> closed = cover_closed(root, session, mount, one, project.closed, covered);
+        guards.apply(root, session, one, mount); // after everything that hides: the mounts take it along
+        if (&one != &project.shown) return;
+        tree.covered = std::move(covered);
+        tree.closed = std::move(closed);
+    };
     std::vector<Frame> frames;
-    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, projects.read_only, tree, frames, guards)
-                                               : show_in_home(root, session, project, home, map, projects.read_only, tree, guards);
+    if (paths == ProjectPaths::host) {
+        frames = show_at_host_paths(root, session, project, show);
+    } else { // in the agent's home, on an existing directory; nothing is mounted where the agent exchanged it meanwhile
+        const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
+        show(project.shown, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY), session.path() + "/home/" + inside);
+    }
     for (const auto &frame : frames) {
         tree.shown_roots.push_back(frame.root_path);
         tree.project_points.push_back(session.path() + "/" + frame.name);
