@@ -67,26 +67,11 @@ Environment gate_environment()
     return variables;
 }
 
-// Certificates are in /var/lib/ca-certificates on openSUSE, and on others in /etc or /usr. The directories of name services are shown
-// whole: their files are replaced while a session runs. /etc/resolv.conf leads into one of them, on openSUSE into /run/netconfig, and under
-// WSL to a file of its own. Accounts of the host can read all of it.
 std::vector<std::string> places_of_gate()
 {
-    return {"/usr",
-            "/bin",
-            "/lib",
-            "/lib64",
-            "/lib32",
-            "/nix/store",
-            "/etc",
-            "/var/lib/ca-certificates",
-            "/run/systemd/resolve",
-            "/run/NetworkManager",
-            "/run/resolvconf",
-            "/run/netconfig",
-            "/run/connman",
-            "/mnt/wsl/resolv.conf",
-            "/run/nscd"};
+    return {
+#include "runner/gate_places.inc"
+    };
 }
 
 std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features, const GateRoot &root)

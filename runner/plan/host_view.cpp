@@ -11,13 +11,9 @@ namespace pi_agent {
 
 namespace {
 
-// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By the distributions' own
-// rules these hold no secrets, and everybody on the host can read them. `*` is any part of one name (fnmatch(3)). Of PHP the settings of
-// its programs are shown, and not those of its servers, which often hold passwords.
-constexpr std::string_view etc_directories =
-    "alternatives ca-certificates crypto-policies dictionaries-common dotnet dpkg emacs fonts ghostscript glvnd gnutls groff "
-    "ImageMagick-* java-* ld.so.conf.d libibverbs.d luarocks maven mono OpenCL openmpi perl php/*/cli php/*/mods-available php.d pki "
-    "python3* R sgml ssl static terminfo texmf vim vulkan xml zsh";
+constexpr std::string_view etc_directories[] = {
+#include "runner/etc_directories.inc"
+};
 
 // `pattern` and `path` are below /etc.
 ShownOfEtc shown_by_pattern(const std::string &path, const std::string &pattern)
@@ -42,12 +38,6 @@ std::uint32_t folded_hash(const std::string &text)
         hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
     return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
 }
-
-// Files that libraries and shells of /usr read. They hold no keys, no names of accounts, and no settings of services.
-constexpr std::string_view shown_files =
-    "bash.bashrc debian_version gai.conf gitattributes gitconfig host.conf hostname hosts inputrc ld.so.cache ld.so.conf localtime "
-    "locale.alias locale.conf lsb-release magic manpath.config mime.types networks nsswitch.conf ocamlfind.conf octaverc odbcinst.ini "
-    "os-release php.ini profile protocols redhat-release resolv.conf rpc services shells timezone xattr.conf";
 
 bool fits_a_line(const std::string &text)
 {
@@ -179,7 +169,7 @@ ShownOfEtc shown_of_etc(std::string_view path)
 {
     const std::string named(path);
     ShownOfEtc shown = ShownOfEtc::nothing;
-    for (const std::string_view pattern : split(etc_directories, ' '))
+    for (const std::string_view pattern : etc_directories)
         shown = std::max(shown, shown_by_pattern(named, std::string(pattern)));
     const bool is_for_launcher = has_test_seams && is_within(path, "pi-agent"); // common/seams/seams.cpp
     return is_for_launcher ? ShownOfEtc::whole : shown;
@@ -259,8 +249,9 @@ std::string alias_of(const std::string &project_path)
 
 std::vector<std::string> shown_etc_files()
 {
-    const auto names = split(shown_files, ' ');
-    return {names.begin(), names.end()};
+    return {
+#include "runner/etc_files.inc"
+    };
 }
 
 std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home)

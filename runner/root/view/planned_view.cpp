@@ -97,13 +97,9 @@ struct NodeSearch {
     }
 };
 
-// Where the libraries of the distributions look for certificates; each can be a symlink to anywhere.
-constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
-                                                            "/etc/ssl/cert.pem",
-                                                            "/etc/ssl/ca-bundle.pem",
-                                                            "/etc/ssl/certs/ca-certificates.crt",
-                                                            "/etc/pki/tls/certs/ca-bundle.crt",
-                                                            "/etc/ssl/openssl.cnf"};
+constexpr const char *certificate_places[] = {
+#include "runner/certificate_places.inc"
+};
 
 // A session's own directories, where the host may have symlinks.
 constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv, "/media"sv, "/var"sv, "/run"sv, "/tmp"sv};
