@@ -22,6 +22,14 @@ BindList binds_of(const GateRoot &root)
     return binds;
 }
 
+std::string denial_place(const Position &where)
+{
+    std::string place = to_string(where).substr(0, gate_where_bytes);
+    std::replace_if(
+        place.begin(), place.end(), [](char one) { return one < ' ' || one > '~'; }, '?');
+    return place;
+}
+
 std::string remedy_of(const DenialText &reason, const std::string &where)
 {
     std::string text;
@@ -92,14 +100,6 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
     if (root.cpu) properties.push_back({"CPUQuotaPerSecUSec", *root.cpu * percent_usec});
     if (features.log_sockets) properties.push_back({"BindLogSockets", false});
     return properties;
-}
-
-std::string denial_place(const Position &where)
-{
-    std::string place = to_string(where).substr(0, gate_where_bytes);
-    std::replace_if(
-        place.begin(), place.end(), [](char one) { return one < ' ' || one > '~'; }, '?');
-    return place;
 }
 
 std::set<std::string> denial_places(const NetworkPolicy &network, const std::vector<ProviderRule> &providers)

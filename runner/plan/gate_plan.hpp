@@ -53,9 +53,8 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
 constexpr std::size_t host_port_limit = 200;
 static_assert(2 * host_port_limit + 8 < gate_listener_limit); // two listeners for each, and the gate's own
 
-// A place of the policy in letters that root takes back from a gate; and all of those that a session's gate may name in denials. A gate
-// that the agent has taken over would name another, for people to read.
-std::string denial_place(const Position &where);
+// Places of the policy that a session's gate may name in denials, in letters that root takes back from it. A gate that the agent has taken
+// over would name another, for people to read.
 std::set<std::string> denial_places(const NetworkPolicy &network, const std::vector<ProviderRule> &providers);
 
 // The policy's rules. Providers follow with their keys: to_gate_provider.

@@ -91,12 +91,6 @@ constexpr std::size_t standin_limit = 2500;    // placeholders of one session; e
 constexpr std::size_t mask_search_limit = 200'000; // entries of a project that the search for masked files looks at
 constexpr int mask_search_seconds = 3;
 
-// As systemd counts it: all ones is everything.
-constexpr std::uint32_t share_of_memory(std::uint64_t percent)
-{
-    return static_cast<std::uint32_t>(std::uint64_t{UINT32_MAX} * percent / 100);
-}
-
 constexpr std::int32_t agent_oom_score = 500; // of -1000 to 1000; the process with more is killed first
 
 // Of memory, for the temporary directories of one session under `scratch: tmpfs`. What they hold counts against the session's memory, too.

@@ -156,12 +156,6 @@ Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::strin
     return Failure(launched && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable, text + sandbox.where_to_look());
 }
 
-bool end_sandbox(Sandbox &sandbox)
-{
-    sandbox.stop();
-    return wait_for_end(sandbox, in_seconds(sandbox_stop_seconds));
-}
-
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders)
 {
     require_host_namespaces(root); // in others, the numbers of processes mean something else
@@ -219,7 +213,8 @@ void Ending::end_after(const std::exception_ptr &problem)
 {
     const std::string early = words_of_early_end(sandbox_);
     attempt_recorded(id_, [&] {
-        if (end_sandbox(sandbox_)) sandbox_has_ended();
+        sandbox_.stop();
+        if (wait_for_end(sandbox_, in_seconds(sandbox_stop_seconds))) sandbox_has_ended();
     });
     if (early.empty()) return;
     try {

@@ -26,7 +26,6 @@ public:
     void hear_last_words(const std::function<void(const ExecMessage &)> &hear);
     // Throws Failure when it does not read.
     void send(const WrapperMessage &message);
-    void send_best_effort(const WrapperMessage &message) noexcept;
 
     // --- A signal that asks for the end, until the launcher says that it has passed it on.
 
@@ -129,9 +128,6 @@ struct Session {
 Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped);
 
 constexpr int sandbox_stop_seconds = 15; // a unit's own stop takes at most 2 s per stage
-
-// Ends a sandbox in which no agent has been started. False when it does not end in time.
-bool end_sandbox(Sandbox &sandbox);
 
 // Returns when all of it has ended, in every case. Throws Failure when the agent was never started. `terminal` is the agent's end of the
 // session's pty, if it has one.

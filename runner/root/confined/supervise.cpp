@@ -111,7 +111,10 @@ private:
     {
         if (std::exchange(said_, ended)) return;
         session_.agent_has_ended();
-        launcher_.send_best_effort(ContinueAgent{}); // it may have been killed meanwhile
+        try {
+            launcher_.send(ContinueAgent{});
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: it may have been killed meanwhile
+        }
         session_.while_it_ends();
     }
 
@@ -312,14 +315,6 @@ void Launcher::hear_last_words(const std::function<void(const ExecMessage &)> &h
 void Launcher::send(const WrapperMessage &message)
 {
     if (is_open_) send_packet(control_, encode(message), {}, in_seconds(sending_seconds));
-}
-
-void Launcher::send_best_effort(const WrapperMessage &message) noexcept
-{
-    try {
-        send(message);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort
-    }
 }
 
 void Launcher::expect_answer(const WrapperMessage &message)

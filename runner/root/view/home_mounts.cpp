@@ -143,6 +143,33 @@ const char *key_of(const HomeDirectory &directory)
     return directory.is_cache ? "toolchains.caches" : "toolchains.readable";
 }
 
+constexpr const char *read_only_files[] = {
+#include "runner/kernel_files.inc"
+};
+constexpr std::array<const char *, 2> unreadable = {"/proc/kallsyms", "/proc/kcore"};
+
+// Only the kernel makes names in /proc. None where this kernel does not have the file.
+UniqueFd find_kernel_file(const char *path)
+{
+    return if_there([&] { return open_or_throw(std::string("opening ") + path, path, O_PATH | O_NOFOLLOW); });
+}
+
+// The kernel's settings below /proc, which a session may not change: what ProtectKernelTunables= (systemd.exec(5)) does there.
+// Mounts for the files that this kernel has: read-only copies, and something that nobody can open over files about the kernel's memory. The
+// unit's property would do it, but systemd 252 and 257 then read the whole mount table once more for each file. Throws.
+std::vector<LateMount> protect_kernel_files(const AsRoot &root)
+{
+    std::vector<LateMount> late;
+    if (!defence_is_on("kernel-files")) return late;
+    const MountAttributes attributes{true, nullptr};
+    for (const char *path : read_only_files)
+        if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
+    const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
+    for (const char *path : unreadable) // a device node in a mount with nodev: opening it is EACCES (mount(8))
+        if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
+    return late;
+}
+
 } // namespace
 
 std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)

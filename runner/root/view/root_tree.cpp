@@ -11,20 +11,6 @@ namespace pi_agent {
 
 namespace {
 
-// The list of systemd 257 (src/core/namespace.c, protect_kernel_tunables_proc_table). Not all of /proc: a process has settings of its own
-// there.
-constexpr std::array<const char *, 12> read_only_files = {
-    "/proc/acpi",          "/proc/apm",  "/proc/asound", "/proc/bus",           "/proc/fs",          "/proc/irq", "/proc/mtrr",
-    "/proc/latency_stats", "/proc/scsi", "/proc/sys",    "/proc/sysrq-trigger", "/proc/timer_stats",
-};
-constexpr std::array<const char *, 2> unreadable = {"/proc/kallsyms", "/proc/kcore"};
-
-// Only the kernel makes names in /proc. None where this kernel does not have the file.
-UniqueFd find_kernel_file(const char *path)
-{
-    return if_there([&] { return open_or_throw(std::string("opening ") + path, path, O_PATH | O_NOFOLLOW); });
-}
-
 // Empty: mount points of the unit's own file systems, and places that are hidden.
 constexpr std::array empty_directories = {
     "root/proc", "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
@@ -122,19 +108,6 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
 }
 
 } // namespace
-
-std::vector<LateMount> protect_kernel_files(const AsRoot &root)
-{
-    std::vector<LateMount> late;
-    if (!defence_is_on("kernel-files")) return late;
-    const MountAttributes attributes{true, nullptr};
-    for (const char *path : read_only_files)
-        if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
-    const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
-    for (const char *path : unreadable) // a device node in a mount with nodev: opening it is EACCES (mount(8))
-        if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
-    return late;
-}
 
 void show_box_notes(const SessionDirectory &session, const BoxFacts &facts)
 {
