@@ -30,14 +30,6 @@ std::string denial_place(const Position &where)
     return place;
 }
 
-std::string remedy_of(const DenialText &reason, const std::string &where)
-{
-    std::string text;
-    if (*reason.key != '\0') text += std::string("; the administrator can change this with the policy's key ") + reason.key;
-    if (!where.empty()) text += " (" + where + ")";
-    return text;
-}
-
 // The rules are those of a policy that was read, so each has its provider in the table and a host that it may have.
 template <typename Each>
 void for_each_provider(const std::vector<ProviderRule> &rules, const Each &each)
@@ -161,7 +153,9 @@ std::string place_of_denial(const GateDenial &denial)
 std::string denial_line(const GateDenial &denial)
 {
     const DenialText &reason = text_of(denial.reason);
-    return place_of_denial(denial) + ": " + reason.meaning + remedy_of(reason, denial.where) + "\n";
+    std::string line = place_of_denial(denial) + ": " + reason.meaning;
+    if (*reason.key != '\0') line += std::string("; the administrator can change this with the policy's key ") + reason.key;
+    return line + (denial.where.empty() ? "" : " (" + denial.where + ")") + "\n";
 }
 
 std::string denied_notice(const DeniedPlaces &denied)

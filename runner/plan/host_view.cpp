@@ -4,7 +4,7 @@
 #include "common/base/build_settings.hpp"
 
 #include <climits>
-#include <cstdio>
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 namespace pi_agent {
@@ -30,14 +30,6 @@ bool has_one_component(const std::string &path)
 }
 
 constexpr std::size_t name_limit = 64;
-
-std::uint32_t folded_hash(const std::string &text)
-{
-    std::uint64_t hash = 14695981039346656037U;
-    for (const char byte : text)
-        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
-    return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
-}
 
 bool fits_a_line(const std::string &text)
 {
@@ -123,25 +115,17 @@ void judge_editor(const PlacesInside &places, const std::string &name, std::stri
                                  remedy);
 }
 
-bool is_of_git(std::string_view name)
-{
-    return name.starts_with("GIT_");
-}
-
-// Lists of options of pi 0.73 to 0.87 (`pi --help`), with one space between them.
-struct FileOptions {
-    std::string_view names;
+struct FileOption {
+    std::string_view name;
     NamedAs next; // what the next argument is
 };
-constexpr FileOptions file_options[] = {
-    {"--fork --export", NamedAs::file},
-    {"--extension -e --skill --prompt-template --theme", NamedAs::tree},
-    {"--append-system-prompt --system-prompt", NamedAs::text},
-    {"--session", NamedAs::written},
+constexpr FileOption file_options[] = {
+#include "runner/file_options.inc"
 };
 // The next argument names no file that is read.
-constexpr std::string_view value_options = "--provider --model --api-key --mode --name -n --session-id --session-dir --models --tools -t "
-                                           "--exclude-tools -xt --thinking --use-theme --tui-mode";
+constexpr std::string_view value_options[] = {
+#include "runner/value_options.inc"
+};
 // As the first argument: all that follow belong to it.
 constexpr std::string_view pi_commands = "install remove uninstall update list config auth";
 constexpr char file_prefix = '@'; // of an argument that is a file by itself
@@ -149,7 +133,7 @@ constexpr char file_prefix = '@'; // of an argument that is a file by itself
 std::optional<NamedAs> named_after(const std::string &option)
 {
     const auto *const found =
-        std::find_if(std::begin(file_options), std::end(file_options), [&](const FileOptions &one) { return has_word(one.names, option); });
+        std::find_if(std::begin(file_options), std::end(file_options), [&](const FileOption &one) { return one.name == option; });
     return found == std::end(file_options) ? std::nullopt : std::optional(found->next);
 }
 
@@ -242,9 +226,10 @@ std::string alias_of(const std::string &project_path)
         },
         '_');
     std::string alias(name.empty() || name[0] == '.' || name[0] == '-' ? 1 : 0, '_');
-    std::array<char, 16> hash{};
-    std::snprintf(hash.data(), hash.size(), "-%08x", folded_hash(project_path));
-    return alias.append(name).append(hash.data());
+    std::uint64_t hash = 14695981039346656037U;
+    for (const char byte : project_path)
+        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
+    return fmt::format("{}{}-{:08x}", alias, name, static_cast<std::uint32_t>(hash ^ (hash >> 32U)));
 }
 
 std::vector<std::string> shown_etc_files()
@@ -330,7 +315,7 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
         const std::string_view value = std::string_view(assignment).substr(equals + 1);
         if (name == "PATH") {
             judged.path = judge_path(places, value);
-        } else if (is_of_git(name)) {
+        } else if (name.starts_with("GIT_")) {
             const auto inside = name == "GIT_ALTERNATE_OBJECT_DIRECTORIES" ? judge_list_of_git(places, value) : judge_of_git(places, value);
             if (inside || !defence_is_on("shell-places"))
                 of_git.push_back(name + "=" + inside.value_or(std::string(value)));
@@ -380,7 +365,7 @@ std::vector<ArgumentFile> find_named_files(const std::vector<std::string> &argum
             options = false;
         } else if (const auto as = options ? named_after(argument) : std::nullopt) {
             if (++index < arguments.size()) add(index, 0, *as);
-        } else if (options && has_word(value_options, argument)) {
+        } else if (options && std::find(std::begin(value_options), std::end(value_options), argument) != std::end(value_options)) {
             ++index;
         } else if (argument.starts_with(file_prefix)) {
             add(index, 1, NamedAs::file);

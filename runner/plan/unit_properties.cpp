@@ -11,8 +11,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t second = 1'000'000; // microseconds
-
 // ProtectHome=yes would hide a project below a home, so there it is "tmpfs". systemd 252 and 257 make those tmpfs writable for everyone, so
 // each is named again, read-only; the binds are put into them afterwards.
 void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
@@ -186,24 +184,17 @@ std::string place_in_slice(Uid user, const std::string &unit)
 std::vector<UnitProperty> scope_properties(Uid user)
 {
     return {
-        {"Description", std::string("pi-agent-runner")},
-        {"TimeoutStopUSec", 20 * second},
         {"Slice", slice_name(user)},
-        {"CollectMode", std::string("inactive-or-failed")},
+#include "runner/unit_scope.inc"
     };
 }
 
 std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid user)
 {
     return {
-        {"Description", std::string("pi-agent-cleanup")},
         {"Slice", slice_name(user)},
-        {"CollectMode", std::string("inactive-or-failed")},
-        {"Type", std::string("oneshot")},
-        {"RemainAfterExit", true},
-        {"StopWhenUnneeded", true}, // stops, and so cleans, when the agent's unit is gone
         {"ExecStop", Command{{build::cleanup_path, session_id}}},
-        {"TimeoutStopUSec", cleanup_unit_seconds * second},
+#include "runner/unit_cleanup.inc"
     };
 }
 

@@ -76,11 +76,6 @@ bool is_over(const UniqueFd &session)
     return !session || (flock(session.get(), LOCK_SH | LOCK_NB) == 0 && !has_open_end(session));
 }
 
-bool is_removed(const UniqueFd &session)
-{
-    return !session;
-}
-
 // The sessions that are not done at the end. One that cannot be looked at is looked at again, and counts as alive.
 std::vector<EndOrder> wait_until(bool (*is_done)(const UniqueFd &), FdRef sessions, std::vector<EndOrder> orders, int seconds)
 {
@@ -129,12 +124,6 @@ constexpr auto last_words = std::chrono::milliseconds(200);
 constexpr std::size_t silences_told = 3; // a gate that the agent has taken over can be silent as often as it likes
 constexpr const char *end_of_list = "(more is not listed here)\n";
 
-ConnectionDeniedEvent event_of(const GateDenial &denial)
-{
-    const DenialText &reason = text_of(denial.reason);
-    return {denial.host, denial.port, reason.word, reason.meaning, reason.key, denial.where, denial.count};
-}
-
 std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
 {
     return one + std::min(other, UINT64_MAX - one);
@@ -145,17 +134,6 @@ std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
 // --- Ends sessions: for the runner, for the administrator, and for whoever finds the remains of one. Sends signals to runners by
 // descriptor: a number could belong to another process by now.
 
-Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped)
-{
-    const std::string why = problem.empty() ? sandbox.explain(result) : escape_for_display(problem);
-    const bool asked = stopped && problem.empty();
-    const std::string text = asked ? "the session was ended before the agent was started" : "the agent was not started: " + why;
-    // pi-agent-exec ends with the status of its own failure.
-    const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
-                       result.status <= static_cast<int>(ExitStatus::configuration);
-    return Failure(launched && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable, text + sandbox.where_to_look());
-}
-
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders)
 {
     require_host_namespaces(root); // in others, the numbers of processes mean something else
@@ -165,7 +143,8 @@ std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndO
     const std::vector<EndOrder> deaf = wait_until(is_over, sessions, orders, asked_end_patience_seconds);
     for (const auto &order : deaf)
         send_signal(sessions, order, SIGKILL);
-    const std::vector<EndOrder> left = wait_until(is_removed, sessions, orders, killed_end_patience_seconds);
+    const std::vector<EndOrder> left =
+        wait_until([](const UniqueFd &session) { return !session; }, sessions, orders, killed_end_patience_seconds);
     const Deadline deadline = in_seconds(forced_end_patience_seconds);
     for (const auto &order : left)
         finish_end(root, sessions, order, deadline);
@@ -294,7 +273,10 @@ std::string GateWatch::hear()
 {
     receive();
     if (!is_there_) {
-        end_it();
+        // The user is told that the agent reaches nothing any more. A gate that lives has its listeners, though nobody hears it: one that
+        // says farewell looks as if it had ended, and one that the agent has taken over does not end because its channel does.
+        shutdown(channel_.get(), SHUT_RDWR);
+        if (defence_is_on("gate-killed")) attempt_recorded(session_, kill_, "its gate cannot be ended: ");
         return "the session's gate has ended, so the agent reaches nothing any more; start pi again. The administrator finds why with: "
                "journalctl -u " +
                gate_name(session_);
@@ -306,14 +288,6 @@ std::string GateWatch::hear()
                gate_name(session_);
     if (!std::exchange(is_silent_, false) || silences_told_ > silences_told) return "";
     return "the session's gate goes on, and connections of the agent with it";
-}
-
-// The user is told that the agent reaches nothing any more. A gate that lives has its listeners, though nobody hears it: one that says
-// farewell looks as if it had ended, and one that the agent has taken over does not end because its channel does.
-void GateWatch::end_it()
-{
-    shutdown(channel_.get(), SHUT_RDWR);
-    if (defence_is_on("gate-killed")) attempt_recorded(session_, kill_, "its gate cannot be ended: ");
 }
 
 // Each packet costs this process a turn of its loop, whatever is in it. Only a gate that the agent has taken over says so many.
@@ -349,8 +323,9 @@ void GateWatch::take(GateDenial denial)
     if (!places_.contains(denial.where) && defence_is_on("denial-places")) denial.where.clear(); // no rule is there, whoever says so
     count(denial);
     write_down(denial_line(denial));
+    const DenialText &reason = text_of(denial.reason);
     if (may_record())
-        record_.denied_connection(event_of(denial));
+        record_.denied_connection({denial.host, denial.port, reason.word, reason.meaning, reason.key, denial.where, denial.count});
     else
         unrecorded_ = sum_of(unrecorded_, denial.count);
 }

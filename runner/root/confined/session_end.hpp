@@ -76,7 +76,6 @@ public:
 
 private:
     void receive();
-    void end_it();
     bool says_too_much();
     void take(GateDenial denial);
     void count(const GateDenial &denial);
@@ -123,9 +122,6 @@ struct Session {
     std::function<void()> while_it_ends;
     GateWatch *gate = nullptr; // of a session that has one
 };
-
-// Why there was no agent, or none that ran: `problem`, or what the sandbox reports. `stopped`: it was asked to end.
-Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped);
 
 constexpr int sandbox_stop_seconds = 15; // a unit's own stop takes at most 2 s per stage
 

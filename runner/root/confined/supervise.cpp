@@ -20,6 +20,18 @@ constexpr int grace_seconds = 2; // for the agent to end by itself
 constexpr const char *sudo_ended_it =
     "sudo has ended the session: its command_timeout is over, or it was told to; the administrator finds more with: pi-agentctl doctor";
 
+// Why there was no agent, or none that ran: `problem`, or what the sandbox reports. `stopped`: it was asked to end.
+Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped)
+{
+    const std::string why = problem.empty() ? sandbox.explain(result) : escape_for_display(problem);
+    const bool asked = stopped && problem.empty();
+    const std::string text = asked ? "the session was ended before the agent was started" : "the agent was not started: " + why;
+    // pi-agent-exec ends with the status of its own failure.
+    const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
+                       result.status <= static_cast<int>(ExitStatus::configuration);
+    return Failure(launched && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable, text + sandbox.where_to_look());
+}
+
 class Supervisor {
 public:
     Supervisor(Sandbox &sandbox, const Session &session, UniqueFd terminal)
