@@ -170,12 +170,6 @@ ControlGroup group_of(const std::string &session_id, const std::string &unit)
     throw Failure(FailureKind::by_hand, "the unit " + cleanup_name(session_id) + " starts this program; do not run it by hand");
 }
 
-bool is_of_docker(const std::string &session_id)
-{
-    const UniqueFd session = try_open_session(open_sessions(), session_id);
-    return session && has_name(session, docker_mark, "looking whether the session is one of docker's");
-}
-
 } // namespace
 
 void PlaceholderRemoval::begin() noexcept // NOLINT(bugprone-exception-escape): attempt_recorded catches it
@@ -287,8 +281,10 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     const ControlGroup group = group_of(session_id, service_name(session_id));
     empty_group(group, in_seconds(cleanup_group_seconds));
     if (defence_is_on("gate-ends")) empty_group(group_of(session_id, gate_name(session_id)), in_seconds(cleanup_gate_seconds));
+    const UniqueFd session = try_open_session(open_sessions(), session_id);
+    const bool is_of_docker = session && has_name(session, docker_mark, "looking whether the session is one of docker's");
     // Nobody else removes a container whose client was killed before it started it.
-    if (is_of_docker(session_id) && defence_is_on("docker:removed"))
+    if (is_of_docker && defence_is_on("docker:removed"))
         remove_container(root, container_name(session_id), in_seconds(cleanup_docker_seconds));
     remove_empty_groups(group);
     // A runner that lives knows more. One that is stopped keeps its record, and temporary files, which it has locked: its own end, or

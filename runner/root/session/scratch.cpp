@@ -232,13 +232,8 @@ std::string problem_of_quotas(FdRef directory)
 // One that these files name is an administrator's (projid(5), projects(5)).
 std::string problem_of_number(const AsRoot & /*root*/, std::uint32_t project)
 {
-    struct Table {
-        const char *path;
-        std::size_t column;
-    };
-    for (const auto &[path, column] : {Table{"/etc/projid", 1}, Table{"/etc/projects", 0}}) {
-        const std::string file = path;
-        const auto text = if_there([&] { return read_trusted_file(file, projects_limit, "list of projects"); });
+    for (const auto &[file, column] : {std::pair<std::string, std::size_t>("/etc/projid", 1), {"/etc/projects", 0}}) {
+        const auto text = if_there([&, &path = file] { return read_trusted_file(path, projects_limit, "list of projects"); });
         for (const auto line : split(text, '\n')) {
             const auto fields = split(line, ':');
             if (fields.size() > column && to_number<std::uint32_t>(fields[column]) == project)
