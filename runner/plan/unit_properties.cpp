@@ -39,9 +39,11 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 // runner/root/kernel/host_facts.cpp asks the kernel whether the policy's limits are in force.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
-    const std::uint64_t share = UINT32_MAX * in_force(limits, &LimitsPolicy::memory_share) / 100; // for systemd all ones is everything
-    properties.push_back(limits.memory ? UnitProperty{"MemoryMax", limits.memory->amount}
-                                       : UnitProperty{"MemoryMaxScale", static_cast<std::uint32_t>(share)});
+    if (limits.memory)
+        properties.push_back({"MemoryMax", limits.memory->amount});
+    else // for systemd all ones is everything
+        properties.push_back(
+            {"MemoryMaxScale", static_cast<std::uint32_t>(UINT32_MAX * in_force(limits, &LimitsPolicy::memory_share) / 100)});
     // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Where the policy
     // sets no memory limit, swap stays as the host has it.
     if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
