@@ -3,7 +3,6 @@
 
 #include "common/seams/seams.hpp"
 
-#include <set>
 
 namespace pi_agent {
 

@@ -13,7 +13,6 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <functional>
-#include <memory>
 #include <tuple>
 #include <unordered_map>
 

@@ -226,4 +226,43 @@ HostRoutes::Answer HostRoutes::ask(const Address &address, unsigned flags)
     }
 }
 
+// What the runner sends at the start, checked.
+
+bool GateRule::is_host_text(std::string_view host) noexcept
+{
+    if (host.starts_with("*.")) host.remove_prefix(2);
+    return !host.empty() && is_host_alphabet(host);
+}
+
+bool GateProvider::is_sound(const GateProvider &provider) noexcept
+{
+    static constexpr std::string_view upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const auto is_method = [](const std::string &text) { return !text.empty() && text.find_first_not_of(upper) == std::string::npos; };
+    const auto is_path = [](const std::string &text) { return text.starts_with('/') && text.size() <= 256 && is_printable(text); };
+    constexpr std::string_view headers[] = {"authorization", "x-api-key", "x-goog-api-key", "api-key"};
+    return !provider.host.empty() && is_host_alphabet(provider.host) &&
+           std::find(std::begin(headers), std::end(headers), provider.header) != std::end(headers) &&
+           (provider.prefix.empty() || provider.prefix == "Bearer ") && !provider.key.empty() && is_printable(provider.key) &&
+           provider.key.find(' ') == std::string::npos && provider.methods.size() == provider.paths.size() &&
+           std::all_of(provider.methods.begin(), provider.methods.end(), is_method) &&
+           std::all_of(provider.paths.begin(), provider.paths.end(), is_path);
+}
+
+GateOrder receive_gate_order(FdRef channel, Deadline deadline)
+{
+    std::optional<Packet> record = receive_record(channel, deadline);
+    if (!record || !record->fds.empty()) throw ProtocolError("no order for the gate came");
+    GateOrder order = std::get<GateOrder>(decode_one_of<std::variant<GateOrder>>(record->bytes, "no order for the gate came"));
+    explicit_bzero(record->bytes.data(), record->bytes.size());
+    return order;
+}
+
+ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline)
+{
+    std::optional<Packet> packet = receive_packet(channel, deadline);
+    if (!packet || packet->fds.size() != 1) throw ProtocolError("a listener of the gate is missing");
+    return {std::get<GateListener>(decode_one_of<std::variant<GateListener>>(packet->bytes, "a listener of the gate is missing")),
+            std::move(packet->fds.front())};
+}
+
 } // namespace pi_agent

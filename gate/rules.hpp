@@ -2,7 +2,6 @@
 // says: heads of HTTP and first bytes, read strictly, and refused in their language.
 #pragma once
 
-#include "common/policy/host_rule.hpp"
 #include "runner/wire/gate_messages.hpp"
 
 #include <boost/asio/ip/address.hpp>
@@ -288,5 +287,10 @@ FirstBytes judge_first_bytes(Speech speech, const std::optional<Host> &named, st
 
 // What the session is told in the language of its connection; empty where nobody could read it. Without a reason, nothing was denied.
 std::string refusal_in(Speech speech, std::optional<DenialReason> reason, const std::string &text);
+
+// --- What the runner sends at the start (runner/wire/gate_messages.hpp).
+
+GateOrder receive_gate_order(FdRef channel, Deadline deadline);
+ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
 
 } // namespace pi_agent

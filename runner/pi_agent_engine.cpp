@@ -2,8 +2,7 @@
 // standard output, and a pipe for complaints as standard error. Becomes the engine, with an environment that it inherits from nobody.
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
-#include "runner/plan/engine_commands.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 
 #include <exception>

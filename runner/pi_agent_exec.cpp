@@ -2,9 +2,7 @@
 // end.
 #include "common/host/identity.hpp"
 
-#include "common/seams/seams.hpp"
 #include "runner/inside/agent_process.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <sys/prctl.h>
 #include <sys/socket.h>

@@ -3,7 +3,7 @@
 
 #include "common/agents/fetch_order.hpp"
 #include "common/host/identity.hpp"
-#include "runner/plan/unit_properties.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <ostream>
 

@@ -23,40 +23,6 @@ namespace {
 
 constexpr const char *apply = "sudo pi-agentctl apply";
 
-<<<<<<< .merge_file_bsnwii
-||||||| .merge_file_nvVYwt
-std::optional<std::string> control_group_of(const std::string &pid)
-{
-    std::ifstream groups("/proc/" + pid + "/cgroup");
-    std::ostringstream text;
-    text << groups.rdbuf();
-    return groups ? std::optional(text.str()) : std::nullopt;
-}
-
-// In a slice of a user's sessions, or in a group that runner/root/kernel/control_group.cpp made. Only the beginning of the path counts
-// (`cgroups(7)`), because anybody can choose its other names.
-bool is_of_sessions(const std::string &groups)
-{
-    return groups.find(":/pi.slice/pi-agent.slice/") != std::string::npos || groups.find("::/pi-agent/") != std::string::npos;
-}
-
-=======
-std::optional<std::string> control_group_of(const std::string &pid)
-{
-    std::ifstream groups("/proc/" + pid + "/cgroup");
-    std::ostringstream text;
-    text << groups.rdbuf();
-    return groups ? std::optional(text.str()) : std::nullopt;
-}
-
-// In a slice of a user's sessions, or in a group that runner/root/kernel/control_group.cpp made. Only the beginning of the path counts
-// (`cgroups(7)`), because anybody can choose its other names.
-bool is_of_sessions(const std::string &groups)
-{
-    return groups.find(":/pi.slice/pi-agent.slice/") != std::string::npos || groups.find("::/pi-agent/") != std::string::npos;
-}
-
->>>>>>> .merge_file_o5N5C1
 // In no session's unit and in no group that pi-agent made. A process may end meanwhile.
 std::vector<std::string> stray_processes(Uid agent)
 {

@@ -4,7 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 #include <grp.h>

@@ -4,7 +4,6 @@
 #include "admin/programs/program.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -5,7 +5,6 @@
 #include "admin/host/host_things.hpp"
 
 #include "runner/root/confined/session_end.hpp"
-#include "runner/wire/own_messages.hpp"
 
 namespace pi_agent {
 

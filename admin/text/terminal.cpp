@@ -4,7 +4,6 @@
 #include "admin/programs/program.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
-#include "common/seams/seams.hpp"
 
 #include <clocale>
 #include <csignal>

@@ -3,8 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <linux/fs.h>
 #include <sys/ioctl.h>

@@ -2,7 +2,6 @@
 #include "runner/as_agent/manifest.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 
 namespace pi_agent {

@@ -3,10 +3,9 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/launch_record.hpp"
+#include "runner/wire/session_messages.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

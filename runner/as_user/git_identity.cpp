@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_user/reader.hpp"
 
 #include <linux/close_range.h>

@@ -3,8 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_paths.hpp"
-#include "common/seams/seams.hpp"
 
 namespace pi_agent {
 

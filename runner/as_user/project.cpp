@@ -5,7 +5,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/launch_record.hpp"
 
 #include <linux/openat2.h>
 #include <poll.h>

@@ -1,9 +1,6 @@
 // The user's half of `protect` and `mask`.
 #include "runner/as_user/protected_paths.hpp"
 
-#include "common/seams/seams.hpp"
-#include "runner/wire/answer.hpp"
-
 #include <poll.h>
 
 namespace pi_agent {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
-#include "runner/plan/limits.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 namespace pi_agent {
 

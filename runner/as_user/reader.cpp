@@ -3,9 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/wire/answer.hpp"
 
 namespace pi_agent {
 

@@ -3,6 +3,7 @@
 #include "runner/inside/agent_process.hpp"
 
 #include "common/seams/seams.hpp"
+#include "runner/wire/session_messages.hpp"
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>

@@ -2,7 +2,6 @@
 #include "runner/inside/agent_process.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 
 #include <linux/close_range.h>
 #include <poll.h>

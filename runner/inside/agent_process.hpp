@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runner/filter/seccomp_filter.hpp"
-#include "runner/wire/launch_record.hpp"
+#include "runner/wire/session_messages.hpp"
 
 #include <sys/types.h>
 

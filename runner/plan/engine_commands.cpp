@@ -1,9 +1,7 @@
 // The command lines of the container engines, and bubblewrap's.
-#include "runner/plan/engine_commands.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
 
 namespace pi_agent {
 

@@ -39,37 +39,29 @@ std::string search_path(const EnvironmentInput &input)
 
 Environment own_variables(const EnvironmentInput &input)
 {
-    const std::string &home = input.home;
-    return {
-        {"HOME", home},
+    Environment variables = {
+        {"HOME", input.home},
         {"USER", input.agent_name},
         {"LOGNAME", input.agent_name},
         {"SHELL", build::shell_path},
         {"PATH", search_path(input)},
         {"TMPDIR", input.tmpdir.empty() ? tmpdir_of(input.session_id) : input.tmpdir},
         {"BASH_ENV", build::bash_env_path},
-        {"XDG_CONFIG_HOME", home + "/.config"},
-        {"XDG_CACHE_HOME", home + "/.cache"},
-        {"XDG_DATA_HOME", home + "/.local/share"},
-        {"XDG_STATE_HOME", home + "/.local/state"},
-        {"PYTHONUSERBASE", home + "/.local"},
-        // No PIP_USER: pip installs into the user's place by itself, because /usr is read-only; with the variable it refuses virtual
-        // environments.
-        {"PIP_BREAK_SYSTEM_PACKAGES", "1"}, // PEP 668: the system's packages are read-only here, and --user leaves them alone
         // This file sets the prefix. NPM_CONFIG_PREFIX, or a prefix in ~/.npmrc, would serve npm as well, but nvm refuses to work with
         // either.
         {"NPM_CONFIG_GLOBALCONFIG", parent_of(build::bash_env_path) + "/npmrc"},
-        {"YARN_PREFIX", home + "/.local/share/npm-global"}, // yarn 1 reads no such file
-        {"GOPATH", home + "/.local/share/go"},
-        {"GOBIN", home + "/.local/bin"},
-        {"CARGO_HOME", home + "/.local/share/cargo"},
-        {"RUSTUP_HOME", home + "/.local/share/rustup"},
-        {"NODE_COMPILE_CACHE", home + "/.cache/node-compile-cache"}, // the agent starts a quarter faster with it
-        {"PI_CODING_AGENT_DIR", home + "/" + agent_directory},
+        {"PI_CODING_AGENT_DIR", input.home + "/" + agent_directory},
         {"PI_AGENT_SESSION", input.session_id},
         {"PI_AGENT_VERSION", build::version},
+        {"PIP_BREAK_SYSTEM_PACKAGES", "1"}, // PEP 668: the system's packages are read-only here, and --user leaves them alone
         {"SANDBOX_RUNTIME", "1"},
     };
+    constexpr std::pair<const char *, const char *> below_home[] = {
+#include "runner/home_variables.inc"
+    };
+    for (const auto &[name, place] : below_home)
+        variables[name] = input.home + place;
+    return variables;
 }
 
 void add(Layered &layered, const Environment &layer, const std::string &from)

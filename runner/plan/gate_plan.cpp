@@ -2,8 +2,6 @@
 #include "runner/plan/gate_plan.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/seams/seams.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <csignal>
 
@@ -11,13 +9,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t gate_memory = std::uint64_t{256} << 20U; // bytes; gate/gate.hpp has the sum
-constexpr std::uint64_t gate_tasks = 64;
-constexpr std::uint32_t gate_log_lines = 20;
-constexpr std::uint64_t gate_log_usec = 60'000'000;
 constexpr std::uint64_t percent_usec = 10'000; // of a second
-constexpr std::uint64_t gate_files = 4096;     // two for each connection
-constexpr std::uint64_t stop_microseconds = 2'000'000;
 constexpr std::size_t places_in_notice = 4;
 
 BindList binds_of(const GateRoot &root)
@@ -30,12 +22,20 @@ BindList binds_of(const GateRoot &root)
     return binds;
 }
 
-std::string remedy_of(const DenialText &reason, const std::string &where)
+std::string denial_place(const Position &where)
 {
-    std::string text;
-    if (*reason.key != '\0') text += std::string("; the administrator can change this with the policy's key ") + reason.key;
-    if (!where.empty()) text += " (" + where + ")";
-    return text;
+    std::string place = to_string(where).substr(0, gate_where_bytes);
+    std::replace_if(
+        place.begin(), place.end(), [](char one) { return one < ' ' || one > '~'; }, '?');
+    return place;
+}
+
+// The rules are those of a policy that was read, so each has its provider in the table and a host that it may have.
+template <typename Each>
+void for_each_provider(const std::vector<ProviderRule> &rules, const Each &each)
+{
+    for (std::size_t index = 0; index < rules.size(); ++index)
+        if (const Provider *provider = find_provider(rules[index].name)) each(index, *provider);
 }
 
 } // namespace
@@ -67,26 +67,11 @@ Environment gate_environment()
     return variables;
 }
 
-// Certificates are in /var/lib/ca-certificates on openSUSE, and on others in /etc or /usr. The directories of name services are shown
-// whole: their files are replaced while a session runs. /etc/resolv.conf leads into one of them, on openSUSE into /run/netconfig, and under
-// WSL to a file of its own. Accounts of the host can read all of it.
 std::vector<std::string> places_of_gate()
 {
-    return {"/usr",
-            "/bin",
-            "/lib",
-            "/lib64",
-            "/lib32",
-            "/nix/store",
-            "/etc",
-            "/var/lib/ca-certificates",
-            "/run/systemd/resolve",
-            "/run/NetworkManager",
-            "/run/resolvconf",
-            "/run/netconfig",
-            "/run/connman",
-            "/mnt/wsl/resolv.conf",
-            "/run/nscd"};
+    return {
+#include "runner/gate_places.inc"
+    };
 }
 
 std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features, const GateRoot &root)
@@ -94,60 +79,19 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
     const std::string scope = scope_name(session_id);
     std::vector<UnitProperty> properties = {
         // Lifetime: as the session's own unit has it (runner/plan/unit_properties.cpp). It also ends when its channel does.
-        {"Description", std::string("pi-agent-gate")},
         {"Slice", slice_name(user)},
         {"BindsTo", std::vector<std::string>{scope}},
         {"After", std::vector<std::string>{scope}},
-        {"CollectMode", std::string("inactive-or-failed")},
-        {"Type", std::string("exec")},
-        {"KillMode", std::string("control-group")},
-        {"KillSignal", SignedNumber{SIGKILL}},
-        {"SendSIGKILL", true},
-        {"TimeoutStopUSec", stop_microseconds},
-        {"RefuseManualStop", true},                         // and so no restart: its connections would go, and its order comes once
-        {"SuccessExitStatus", ExitStatuses{{}, {SIGKILL}}}, // how the runner and systemd end it
         {"ExecStart", Command{{build::gate_path}}},
-        {"StandardOutput", std::string("null")},
-        {"StandardError", std::string("journal")}, // why it gave up; one that the agent has taken over says more
-        {"LogRateLimitIntervalUSec", gate_log_usec},
-        {"LogRateLimitBurst", gate_log_lines},
-        // An account of its own that owns nothing, while it runs.
-        {"DynamicUser", true},
-        {"NoNewPrivileges", true},
-        {"CapabilityBoundingSet", std::uint64_t{0}},
-        {"AmbientCapabilities", std::uint64_t{0}},
-        {"UMask", std::uint32_t{0077}},
-        {"KeyringMode", std::string("private")},
-        {"LimitCORE", std::uint64_t{0}}, // it holds keys
-        {"LimitMEMLOCK", std::uint64_t{1} << 20U},
-        // No file system but programs and libraries: no /proc, /sys or /dev either. System calls are the gate's own to give up (gate_calls,
-        // runner/filter/calls.toml), before it reads anything but root's order: it leaves itself fewer than any setting here could.
-        // Settings that do the same once more would cost each start 25 ms.
         {"RootDirectory", root.directory},
-        {"MountAPIVFS", false},
         {"BindReadOnlyPaths", binds_of(root)},
-        {"ProtectSystem", std::string("strict")},
-        {"ProtectHome", std::string("yes")},
         {"TemporaryFileSystem", PairList{{{parent_of(policy_path), "ro"}}}}, // over the policy and its keys
-        {"PrivateTmp", true},
-        // What a session can make it use.
-        {"MemoryMax", gate_memory},
-        {"MemorySwapMax", std::uint64_t{0}}, // keys
-        {"TasksMax", gate_tasks},
-        {"LimitNOFILE", gate_files},
-        {"OOMScoreAdjust", SignedNumber{agent_oom_score}},
+#include "runner/unit_both.inc"
+#include "runner/unit_gate.inc"
     };
     if (root.cpu) properties.push_back({"CPUQuotaPerSecUSec", *root.cpu * percent_usec});
     if (features.log_sockets) properties.push_back({"BindLogSockets", false});
     return properties;
-}
-
-std::string denial_place(const Position &where)
-{
-    std::string place = to_string(where).substr(0, gate_where_bytes);
-    std::replace_if(
-        place.begin(), place.end(), [](char one) { return one < ' ' || one > '~'; }, '?');
-    return place;
 }
 
 std::set<std::string> denial_places(const NetworkPolicy &network, const std::vector<ProviderRule> &providers)
@@ -209,7 +153,9 @@ std::string place_of_denial(const GateDenial &denial)
 std::string denial_line(const GateDenial &denial)
 {
     const DenialText &reason = text_of(denial.reason);
-    return place_of_denial(denial) + ": " + reason.meaning + remedy_of(reason, denial.where) + "\n";
+    std::string line = place_of_denial(denial) + ": " + reason.meaning;
+    if (*reason.key != '\0') line += std::string("; the administrator can change this with the policy's key ") + reason.key;
+    return line + (denial.where.empty() ? "" : " (" + denial.where + ")") + "\n";
 }
 
 std::string denied_notice(const DeniedPlaces &denied)
@@ -225,20 +171,6 @@ std::string denied_notice(const DeniedPlaces &denied)
     return "the policy's network denied " + std::to_string(denied.connections) +
            (denied.connections == 1 ? " connection: " : " connections: ") + names + "; why: pi-agentctl denials";
 }
-
-// How pi reaches the providers whose keys the session's gate holds.
-
-namespace {
-
-// The rules are those of a policy that was read, so each has its provider in the table and a host that it may have.
-template <typename Each>
-void for_each_provider(const std::vector<ProviderRule> &rules, const Each &each)
-{
-    for (std::size_t index = 0; index < rules.size(); ++index)
-        if (const Provider *provider = find_provider(rules[index].name)) each(index, *provider);
-}
-
-} // namespace
 
 nlohmann::json models_of_held_keys(const std::vector<ProviderRule> &rules, const std::vector<std::string> &placeholders,
                                    std::uint16_t route_port)

@@ -2,9 +2,8 @@
 #pragma once
 
 #include "runner/plan/environment.hpp"
-#include "runner/plan/unit_properties.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/wire/gate_messages.hpp"
-#include "runner/wire/session_hosts.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -53,9 +52,8 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
 constexpr std::size_t host_port_limit = 200;
 static_assert(2 * host_port_limit + 8 < gate_listener_limit); // two listeners for each, and the gate's own
 
-// A place of the policy in letters that root takes back from a gate; and all of those that a session's gate may name in denials. A gate
-// that the agent has taken over would name another, for people to read.
-std::string denial_place(const Position &where);
+// Places of the policy that a session's gate may name in denials, in letters that root takes back from it. A gate that the agent has taken
+// over would name another, for people to read.
 std::set<std::string> denial_places(const NetworkPolicy &network, const std::vector<ProviderRule> &providers);
 
 // The policy's rules. Providers follow with their keys: to_gate_provider.
@@ -68,7 +66,7 @@ bool has_own_listener(const HostRule &rule);
 // Ports of rules that have one. Throws Failure(configuration) for more than a session has listeners for.
 std::vector<std::uint16_t> host_ports(const NetworkPolicy &network);
 
-// --- What the agent reads in its view (runner/wire/session_hosts.hpp), and its user at the end.
+// --- What the agent reads in its view (runner/wire/gate_messages.hpp), and its user at the end.
 
 // "HOST:PORT"; the gate denies some connections before it knows to whom they go.
 std::string place_of_denial(const GateDenial &denial);

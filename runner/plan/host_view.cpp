@@ -1,25 +1,19 @@
-// What of the host a session sees, and which places the caller's shell names.
+// What of the host a session sees, and which places and files the caller's shell and arguments name.
 #include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/seams/seams.hpp"
 
-#include <cstdio>
+#include <climits>
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 namespace pi_agent {
 
-// What of the host a session sees, and where it is mounted.
-
 namespace {
 
-// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By the distributions' own
-// rules these hold no secrets, and everybody on the host can read them. `*` is any part of one name (fnmatch(3)). Of PHP the settings of
-// its programs are shown, and not those of its servers, which often hold passwords.
-constexpr std::string_view etc_directories =
-    "alternatives ca-certificates crypto-policies dictionaries-common dotnet dpkg emacs fonts ghostscript glvnd gnutls groff "
-    "ImageMagick-* java-* ld.so.conf.d libibverbs.d luarocks maven mono OpenCL openmpi perl php/*/cli php/*/mods-available php.d pki "
-    "python3* R sgml ssl static terminfo texmf vim vulkan xml zsh";
+constexpr std::string_view etc_directories[] = {
+#include "runner/etc_directories.inc"
+};
 
 // `pattern` and `path` are below /etc.
 ShownOfEtc shown_by_pattern(const std::string &path, const std::string &pattern)
@@ -37,192 +31,11 @@ bool has_one_component(const std::string &path)
 
 constexpr std::size_t name_limit = 64;
 
-std::uint32_t folded_hash(const std::string &text)
-{
-    std::uint64_t hash = 14695981039346656037U;
-    for (const char byte : text)
-        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
-    return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
-}
-
-// Files that libraries and shells of /usr read. They hold no keys, no names of accounts, and no settings of services.
-constexpr std::string_view shown_files =
-    "bash.bashrc debian_version gai.conf gitattributes gitconfig host.conf hostname hosts inputrc ld.so.cache ld.so.conf localtime "
-    "locale.alias locale.conf lsb-release magic manpath.config mime.types networks nsswitch.conf ocamlfind.conf octaverc odbcinst.ini "
-    "os-release php.ini profile protocols redhat-release resolv.conf rpc services shells timezone xattr.conf";
-
 bool fits_a_line(const std::string &text)
 {
     return !text.empty() &&
            std::none_of(text.begin(), text.end(), [](char byte) { return byte == ':' || static_cast<unsigned char>(byte) < ' '; });
 }
-
-} // namespace
-
-bool is_shown_by(View view, std::string_view path)
-{
-    const auto is_in = [&](std::string_view tree) { return is_within(path, tree); };
-    if (std::any_of(program_trees.begin(), program_trees.end(), is_in)) return true;
-    if (std::any_of(package_data.begin(), package_data.end(), is_in)) return true;
-    if (view == View::host) return is_within(path, "/etc");
-    constexpr std::string_view etc = "/etc/";
-    return path.starts_with(etc) && shown_of_etc(path.substr(etc.size())) == ShownOfEtc::whole;
-}
-
-ShownOfEtc shown_of_etc(std::string_view path)
-{
-    const std::string named(path);
-    ShownOfEtc shown = ShownOfEtc::nothing;
-    for (const std::string_view pattern : split(etc_directories, ' '))
-        shown = std::max(shown, shown_by_pattern(named, std::string(pattern)));
-    const bool is_for_launcher = has_test_seams && is_within(path, "pi-agent"); // common/seams/seams.cpp
-    return is_for_launcher ? ShownOfEtc::whole : shown;
-}
-
-std::string tree_of_program(const std::string &path)
-{
-    const std::size_t modules = path.find("/node_modules/");
-    const std::string directory = parent_of(path);
-    const bool in_bin = directory.size() > 4 && directory.ends_with("/bin");
-    std::string tree = modules != std::string::npos && modules > 0 ? path.substr(0, modules) : in_bin ? parent_of(directory) : directory;
-    if (!has_one_component(tree)) return tree;
-    if (modules != std::string::npos) return path.substr(0, path.find('/', modules + 1));
-    return has_one_component(directory) ? path : directory;
-}
-
-std::string interpreter_of(std::string_view first_bytes)
-{
-    if (first_bytes.substr(0, 2) != "#!") return {};
-    const std::string_view line = first_bytes.substr(2, first_bytes.find('\n') - 2);
-    const std::size_t start = line.find_first_not_of(" \t");
-    if (start == std::string_view::npos || line[start] != '/') return {};
-    return std::string(line.substr(start, line.find_first_of(" \t", start) - start));
-}
-
-bool is_shown(const HostView &view, const std::string &path)
-{
-    return is_shown_by(view.view, path) ||
-           std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(path, tree); });
-}
-
-std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept,
-                                             std::size_t most)
-{
-    std::map<std::string, PointKind> points;
-    const auto keep = [&](const std::string &path) {
-        if (!path.empty() && defence_is_on("protect-prefixes")) points.emplace(path, PointKind::prefix);
-    };
-    const auto keep_above = [&](const std::string &path) {
-        for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
-            keep(path.substr(0, slash));
-    };
-    for (const auto &path : kept) {
-        keep_above(path);
-        keep(path);
-    }
-    for (const auto &path : read_only) {
-        keep_above(path);
-        points[path] = PointKind::read_only;
-    }
-    // Paths beneath a path come after it, but not at once: "a", "a-b", "a/b".
-    for (const auto &path : read_only)
-        for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.starts_with(path + "/");)
-            next = points.erase(next);
-    if (points.size() > most)
-        throw Failure(FailureKind::too_large, "limit: protecting and masking paths of the project needs " + std::to_string(points.size()) +
-                                                  " mounts, and at most " + std::to_string(most) +
-                                                  " are possible; remove worktrees and submodules that you do not need, or ask the "
-                                                  "administrator to protect or mask fewer paths (projects.protect, projects.mask)");
-    return points;
-}
-
-std::string alias_of(const std::string &project_path)
-{
-    std::string name = project_path.substr(project_path.rfind('/') + 1, name_limit); // npos + 1 is 0
-    std::replace_if(
-        name.begin(), name.end(),
-        [](char byte) {
-            return !is_made_of({&byte, 1}, "._-");
-        },
-        '_');
-    std::string alias(name.empty() || name[0] == '.' || name[0] == '-' ? 1 : 0, '_');
-    std::array<char, 16> hash{};
-    std::snprintf(hash.data(), hash.size(), "-%08x", folded_hash(project_path));
-    return alias.append(name).append(hash.data());
-}
-
-std::vector<std::string> shown_etc_files()
-{
-    const auto names = split(shown_files, ' ');
-    return {names.begin(), names.end()};
-}
-
-std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home)
-{
-    std::string text;
-    for (const auto &account : accounts) {
-        const bool is_agent = account.name == agent_name;
-        const std::string &home = is_agent ? agent_home : account.home;
-        if (!fits_a_line(account.name) || !fits_a_line(home)) continue;
-        text += account.name + ":x:" + std::to_string(account.uid.value()) + ":" + std::to_string(account.gid.value()) + "::" + home + ":" +
-                (is_agent ? build::shell_path : "/usr/sbin/nologin") + "\n";
-    }
-    return text;
-}
-
-std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups)
-{
-    std::string text;
-    std::vector<gid_t> written;
-    for (const auto &[name, gid] : groups) {
-        if (!fits_a_line(name) || std::find(written.begin(), written.end(), gid.value()) != written.end()) continue;
-        text += name + ":x:" + std::to_string(gid.value()) + ":\n";
-        written.push_back(gid.value());
-    }
-    return text;
-}
-
-[[noreturn]] void refuse_tmpdir(const std::string &problem)
-{
-    throw Failure(FailureKind::tmpdir, "denied: --pi-agent-tmpdir: " + problem);
-}
-
-std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below)
-{
-    const bool absolute = named[0] == '/';
-    const std::vector<std::string> components = path_components(resolved_by_text((absolute ? "" : shown_path + "/" + below + "/") + named));
-    const std::vector<std::string> root = path_components(shown_path);
-    if (components.size() <= root.size() || !std::equal(root.begin(), root.end(), components.begin()))
-        refuse_tmpdir(escape_for_display(named) + " is not in " + escape_for_display(shown_path) +
-                      ", which is all of the host's that this session can write; name a directory below it by its real path");
-    std::string place;
-    for (std::size_t index = root.size(); index < components.size(); ++index) {
-        if (has_word(".git .hg .svn .jj .bzr", components[index]))
-            refuse_tmpdir(escape_for_display(named) + " is in a " + components[index] +
-                          ", whose files the programs of version control run and trust; name a directory outside of it");
-        place += (place.empty() ? "" : "/") + components[index];
-    }
-    return place;
-}
-
-std::string name_package(const std::string &missing)
-{
-    const std::string words =
-        "this host has no " + missing + ", and the agent downloads it where the network allows that; install it (Debian: ";
-    return words + (missing == "fd"
-                        ? "fd-find, whose fdfind the agent finds; Debian 12's is too old for searches outside of git repositories)"
-                        : "ripgrep)");
-}
-
-void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing)
-{
-    if (network.mode == NetworkMode::full || missing.empty()) return;
-    environment.defaults["PI_OFFLINE"] = {"1", "pi-agent, because fd or rg is missing and the network is restricted"};
-}
-
-// Places that the caller's shell names: its PATH, its editor, its toolchains, and git's variables, as one of git's hooks has them.
-
-namespace {
 
 std::optional<std::string> path_inside(const std::vector<ShownAs> &trees, const std::string &path)
 {
@@ -302,12 +115,194 @@ void judge_editor(const PlacesInside &places, const std::string &name, std::stri
                                  remedy);
 }
 
-bool is_of_git(std::string_view name)
+struct FileOption {
+    std::string_view name;
+    NamedAs next; // what the next argument is
+};
+constexpr FileOption file_options[] = {
+#include "runner/file_options.inc"
+};
+// The next argument names no file that is read.
+constexpr std::string_view value_options[] = {
+#include "runner/value_options.inc"
+};
+// As the first argument: all that follow belong to it.
+constexpr std::string_view pi_commands = "install remove uninstall update list config auth";
+constexpr char file_prefix = '@'; // of an argument that is a file by itself
+
+std::optional<NamedAs> named_after(const std::string &option)
 {
-    return name.starts_with("GIT_");
+    const auto *const found =
+        std::find_if(std::begin(file_options), std::end(file_options), [&](const FileOption &one) { return one.name == option; });
+    return found == std::end(file_options) ? std::nullopt : std::optional(found->next);
 }
 
 } // namespace
+
+bool is_shown_by(View view, std::string_view path)
+{
+    const auto is_in = [&](std::string_view tree) { return is_within(path, tree); };
+    if (std::any_of(program_trees.begin(), program_trees.end(), is_in)) return true;
+    if (std::any_of(package_data.begin(), package_data.end(), is_in)) return true;
+    if (view == View::host) return is_within(path, "/etc");
+    constexpr std::string_view etc = "/etc/";
+    return path.starts_with(etc) && shown_of_etc(path.substr(etc.size())) == ShownOfEtc::whole;
+}
+
+ShownOfEtc shown_of_etc(std::string_view path)
+{
+    const std::string named(path);
+    ShownOfEtc shown = ShownOfEtc::nothing;
+    for (const std::string_view pattern : etc_directories)
+        shown = std::max(shown, shown_by_pattern(named, std::string(pattern)));
+    const bool is_for_launcher = has_test_seams && is_within(path, "pi-agent"); // common/seams/seams.cpp
+    return is_for_launcher ? ShownOfEtc::whole : shown;
+}
+
+std::string tree_of_program(const std::string &path)
+{
+    const std::size_t modules = path.find("/node_modules/");
+    const std::string directory = parent_of(path);
+    const bool in_bin = directory.size() > 4 && directory.ends_with("/bin");
+    std::string tree = modules != std::string::npos && modules > 0 ? path.substr(0, modules) : in_bin ? parent_of(directory) : directory;
+    if (!has_one_component(tree)) return tree;
+    if (modules != std::string::npos) return path.substr(0, path.find('/', modules + 1));
+    return has_one_component(directory) ? path : directory;
+}
+
+std::string interpreter_of(std::string_view first_bytes)
+{
+    if (first_bytes.substr(0, 2) != "#!") return {};
+    const std::string_view line = first_bytes.substr(2, first_bytes.find('\n') - 2);
+    const std::size_t start = line.find_first_not_of(" \t");
+    if (start == std::string_view::npos || line[start] != '/') return {};
+    return std::string(line.substr(start, line.find_first_of(" \t", start) - start));
+}
+
+bool is_shown(const HostView &view, const std::string &path)
+{
+    return is_shown_by(view.view, path) ||
+           std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(path, tree); });
+}
+
+std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept,
+                                             std::size_t most)
+{
+    std::map<std::string, PointKind> points;
+    const auto keep = [&](const std::string &path) {
+        if (!path.empty() && defence_is_on("protect-prefixes")) points.emplace(path, PointKind::prefix);
+    };
+    const auto keep_above = [&](const std::string &path) {
+        for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+            keep(path.substr(0, slash));
+    };
+    for (const auto &path : kept) {
+        keep_above(path);
+        keep(path);
+    }
+    for (const auto &path : read_only) {
+        keep_above(path);
+        points[path] = PointKind::read_only;
+    }
+    // Paths beneath a path come after it, but not at once: "a", "a-b", "a/b".
+    for (const auto &path : read_only)
+        for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.starts_with(path + "/");)
+            next = points.erase(next);
+    if (points.size() > most)
+        throw Failure(FailureKind::too_large, "limit: protecting and masking paths of the project needs " + std::to_string(points.size()) +
+                                                  " mounts, and at most " + std::to_string(most) +
+                                                  " are possible; remove worktrees and submodules that you do not need, or ask the "
+                                                  "administrator to protect or mask fewer paths (projects.protect, projects.mask)");
+    return points;
+}
+
+std::string alias_of(const std::string &project_path)
+{
+    std::string name = project_path.substr(project_path.rfind('/') + 1, name_limit); // npos + 1 is 0
+    std::replace_if(
+        name.begin(), name.end(),
+        [](char byte) {
+            return !is_made_of({&byte, 1}, "._-");
+        },
+        '_');
+    std::string alias(name.empty() || name[0] == '.' || name[0] == '-' ? 1 : 0, '_');
+    std::uint64_t hash = 14695981039346656037U;
+    for (const char byte : project_path)
+        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
+    return fmt::format("{}{}-{:08x}", alias, name, static_cast<std::uint32_t>(hash ^ (hash >> 32U)));
+}
+
+std::vector<std::string> shown_etc_files()
+{
+    return {
+#include "runner/etc_files.inc"
+    };
+}
+
+std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home)
+{
+    std::string text;
+    for (const auto &account : accounts) {
+        const bool is_agent = account.name == agent_name;
+        const std::string &home = is_agent ? agent_home : account.home;
+        if (!fits_a_line(account.name) || !fits_a_line(home)) continue;
+        text += account.name + ":x:" + std::to_string(account.uid.value()) + ":" + std::to_string(account.gid.value()) + "::" + home + ":" +
+                (is_agent ? build::shell_path : "/usr/sbin/nologin") + "\n";
+    }
+    return text;
+}
+
+std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups)
+{
+    std::string text;
+    std::vector<gid_t> written;
+    for (const auto &[name, gid] : groups) {
+        if (!fits_a_line(name) || std::find(written.begin(), written.end(), gid.value()) != written.end()) continue;
+        text += name + ":x:" + std::to_string(gid.value()) + ":\n";
+        written.push_back(gid.value());
+    }
+    return text;
+}
+
+[[noreturn]] void refuse_tmpdir(const std::string &problem)
+{
+    throw Failure(FailureKind::tmpdir, "denied: --pi-agent-tmpdir: " + problem);
+}
+
+std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below)
+{
+    const bool absolute = named[0] == '/';
+    const std::vector<std::string> components = path_components(resolved_by_text((absolute ? "" : shown_path + "/" + below + "/") + named));
+    const std::vector<std::string> root = path_components(shown_path);
+    if (components.size() <= root.size() || !std::equal(root.begin(), root.end(), components.begin()))
+        refuse_tmpdir(escape_for_display(named) + " is not in " + escape_for_display(shown_path) +
+                      ", which is all of the host's that this session can write; name a directory below it by its real path");
+    std::string place;
+    for (std::size_t index = root.size(); index < components.size(); ++index) {
+        if (has_word(".git .hg .svn .jj .bzr", components[index]))
+            refuse_tmpdir(escape_for_display(named) + " is in a " + components[index] +
+                          ", whose files the programs of version control run and trust; name a directory outside of it");
+        place += (place.empty() ? "" : "/") + components[index];
+    }
+    return place;
+}
+
+std::string name_package(const std::string &missing)
+{
+    const std::string words =
+        "this host has no " + missing + ", and the agent downloads it where the network allows that; install it (Debian: ";
+    return words + (missing == "fd"
+                        ? "fd-find, whose fdfind the agent finds; Debian 12's is too old for searches outside of git repositories)"
+                        : "ripgrep)");
+}
+
+void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing)
+{
+    if (network.mode == NetworkMode::full || missing.empty()) return;
+    environment.defaults["PI_OFFLINE"] = {"1", "pi-agent, because fd or rg is missing and the network is restricted"};
+}
+
+// Places that the caller's shell names: its PATH, its editor, its toolchains, and git's variables, as one of git's hooks has them.
 
 ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const PlacesInside &places)
 {
@@ -320,7 +315,7 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
         const std::string_view value = std::string_view(assignment).substr(equals + 1);
         if (name == "PATH") {
             judged.path = judge_path(places, value);
-        } else if (is_of_git(name)) {
+        } else if (name.starts_with("GIT_")) {
             const auto inside = name == "GIT_ALTERNATE_OBJECT_DIRECTORIES" ? judge_list_of_git(places, value) : judge_of_git(places, value);
             if (inside || !defence_is_on("shell-places"))
                 of_git.push_back(name + "=" + inside.value_or(std::string(value)));
@@ -342,6 +337,52 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
                                  "GIT_INDEX_FILE, …): it is in no place that this session shows; start pi where it is shown, "
                                  "or without the variable");
     return judged;
+}
+
+// Which of an agent's arguments name files.
+
+std::vector<ArgumentFile> find_named_files(const std::vector<std::string> &arguments, const std::string &directory, const std::string &home)
+{
+    std::vector<ArgumentFile> files;
+    const auto add = [&](std::size_t index, std::size_t begin, NamedAs as) {
+        std::string path = arguments[index].substr(begin);
+        if (path.empty()) return;
+        // The agent would take "~" for its own home. In a text "~" is only a sign.
+        const bool of_home = as != NamedAs::text && (path == "~" || path.starts_with("~/"));
+        if (of_home)
+            path.replace(0, 1, home);
+        else if (!path.starts_with("/"))
+            path = join_path(directory, path);
+        if (path.size() >= PATH_MAX) return;
+        path = resolved_by_text(path); // as path.resolve() of node does it
+        if (path != "/") files.push_back({index, begin, std::move(path), as});
+    };
+    if (!arguments.empty() && has_word(pi_commands, arguments.front())) return files;
+    bool options = true;
+    for (std::size_t index = 0; index < arguments.size(); ++index) {
+        const std::string &argument = arguments[index];
+        if (options && argument == "--") {
+            options = false;
+        } else if (const auto as = options ? named_after(argument) : std::nullopt) {
+            if (++index < arguments.size()) add(index, 0, *as);
+        } else if (options && std::find(std::begin(value_options), std::end(value_options), argument) != std::end(value_options)) {
+            ++index;
+        } else if (argument.starts_with(file_prefix)) {
+            add(index, 1, NamedAs::file);
+        }
+    }
+    return files;
+}
+
+std::string place_of_copy(std::size_t number, const ArgumentFile &file)
+{
+    return std::string(copies_inside) + "/" + std::to_string(number) + "/" + file.path.substr(file.path.rfind('/') + 1);
+}
+
+void rename_argument(std::vector<std::string> &arguments, const ArgumentFile &file, const std::string &path)
+{
+    std::string &argument = arguments[file.argument];
+    argument.replace(file.begin, argument.size() - file.begin, path);
 }
 
 } // namespace pi_agent

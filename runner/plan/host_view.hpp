@@ -1,9 +1,8 @@
-// What of the host a session sees and where it is mounted, with the places that the caller's shell names.
+// What of the host a session sees and where it is mounted, with the places and files that the caller's shell and arguments name.
 #pragma once
 
-#include "common/host/account.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/plan/limits.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 namespace pi_agent {
 
@@ -84,7 +83,7 @@ std::string name_package(const std::string &missing);
 // environment can override that.
 void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing);
 
-// Places that the caller's shell names: its PATH, its editor, and git's variables, as one of git's hooks has them.
+// --- Places that the caller's shell names: its PATH, its editor, and git's variables, as one of git's hooks has them.
 
 // The host's path of a tree that the session shows, and its path inside; any bytes.
 using ShownAs = std::pair<std::string, std::string>;
@@ -107,5 +106,36 @@ struct ShellPlaces {
 // Judges `variables`, as the request has them (common/base/request.hpp). Git's come all together or not at all: an index of one repository
 // with the directory of another would make a commit that nobody meant.
 ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const PlacesInside &places);
+
+// --- Which of an agent's arguments name files, and how they read where the session has copies of those files.
+
+// How the agent takes an argument that names a file.
+enum class NamedAs {
+    file,
+    tree,    // a file, or a directory with all that is in it
+    text,    // a file where one of that name exists, otherwise text
+    written, // a file that the agent goes on writing
+};
+
+struct ArgumentFile {
+    std::size_t argument; // index
+    std::size_t begin;    // of the path in it
+    std::string path;     // absolute, without `.`, `..` and double slashes, as the agent itself would read it
+    NamedAs as;
+};
+
+// The files that pi's arguments name, in their order. `directory` is the caller's working directory, `home` their home. Leaves out what
+// cannot be a path, and paths of more than 4095 bytes.
+std::vector<ArgumentFile> find_named_files(const std::vector<std::string> &arguments, const std::string &directory,
+                                           const std::string &home);
+
+constexpr std::size_t named_files_limit = 500; // of one start
+
+// Where the session shows copies, and the place of the copy with this number, from 1.
+constexpr const char *copies_inside = "/run/pi-agent/named";
+std::string place_of_copy(std::size_t number, const ArgumentFile &file);
+
+// Puts `path` into its argument, where the argument named the file.
+void rename_argument(std::vector<std::string> &arguments, const ArgumentFile &file, const std::string &path);
 
 } // namespace pi_agent

@@ -1,9 +1,7 @@
-// The agent's unit as a table of properties (systemd.exec(5), systemd.resource-control(5)), and the settings of drop-ins.
-#include "runner/plan/unit_properties.hpp"
+// The agent's unit as a table of properties: those of unit_properties.toml and the session's own. And the settings of drop-ins.
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "runner/plan/engine_commands.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <csignal>
 #include <numeric>
@@ -12,7 +10,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t second = 1'000'000; // microseconds
 constexpr const char *debuggers_calls[] = {
 #include "runner/filter/trace_calls.inc"
 };
@@ -45,16 +42,14 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 // runner/root/kernel/host_facts.cpp asks the kernel whether the policy's limits are in force.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
-    properties.push_back(limits.memory ? UnitProperty{"MemoryMax", limits.memory->amount}
-                                       : UnitProperty{"MemoryMaxScale", share_of_memory(in_force(limits, &LimitsPolicy::memory_share))});
+    if (limits.memory)
+        properties.push_back({"MemoryMax", limits.memory->amount});
+    else // for systemd all ones is everything
+        properties.push_back(
+            {"MemoryMaxScale", static_cast<std::uint32_t>(UINT32_MAX * in_force(limits, &LimitsPolicy::memory_share) / 100)});
     // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Where the policy
     // sets no memory limit, swap stays as the host has it.
     if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
-    // The kernel kills one process, mostly of a build. systemd's default would end the session for it.
-    properties.push_back({"OOMPolicy", std::string("continue")});
-    // The runner is in the same slice. When the slice, or the host, is short of memory, the agent's processes must go before the runner,
-    // unless its caller decides otherwise (docs/security/known-weaknesses.md).
-    properties.push_back({"OOMScoreAdjust", SignedNumber{agent_oom_score}});
     for (const auto &row : limit_rows)
         if (const auto amount = in_force(limits, row); amount && row.property != nullptr)
             properties.push_back({row.property, *amount * row.factor});
@@ -95,31 +90,13 @@ std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &pr
 {
     const std::string scope = scope_name(plan.session_id);
     std::vector<UnitProperty> properties = {
-        // Lifetime: bound to the runner's scope, whatever kills the runner (design rule 9).
-        {"Description", std::string("pi-agent-session")}, // without one, systemd would log the command line
         {"Slice", slice_name(plan.user)},
-        {"BindsTo", std::vector<std::string>{scope}},
+        {"BindsTo", std::vector<std::string>{scope}}, // whatever kills the runner (design rule 9)
         {"Requires", std::vector<std::string>{cleanup_name(plan.session_id)}},
         {"After", std::vector<std::string>{scope, cleanup_name(plan.session_id)}},
-        {"CollectMode", std::string("inactive-or-failed")},
-        {"AddRef", true}, // keeps the result readable until the runner has read it
-        {"Type", std::string("exec")},
-        {"KillMode", std::string("control-group")},
-        // Kills the whole group at once. If TERM came first, a launcher that dies of it would end the unit while other processes of the
-        // agent, deaf to TERM, live on. The runner itself asks the agent to end before it stops the unit.
-        {"KillSignal", SignedNumber{SIGKILL}},
-        {"SendSIGKILL", true},
-        {"TimeoutStopUSec", 2 * second},
-        // An agent lives once. A restart, as needrestart does it by itself after an upgrade, would kill it and start a launcher that nobody
-        // hears. The runner stops the unit through the one that this needs.
-        {"RefuseManualStop", true},
-        {"RestartPreventExitStatus", every_end()}, // though a site's drop-in for all services says Restart=
-        // However the agent ends, systemd's part has worked: no OnFailure= of a site's drop-in for all services, no failed unit.
-        {"SuccessExitStatus", every_end()},
         {"ExecStart", Command{{program}}}, // not ExecStartEx=: systemd 252 cannot read that again after a reload
-        {"UMask", std::uint32_t{0077}},
-        {"KeyringMode", std::string("private")},
-        {"LimitCORE", std::uint64_t{0}},
+#include "runner/unit_both.inc"
+#include "runner/unit_session.inc"
     };
     add_network(plan, properties);
     add_limits(plan.limits, properties);
@@ -130,16 +107,10 @@ std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &pr
 std::vector<UnitProperty> account_and_view(const SandboxPlan &plan, const SystemdFeatures &features)
 {
     const std::vector<UnitProperty> confinement = {
-        {"StandardOutput", std::string("null")},
-        {"StandardError", std::string("null")},
-        // Identity.
         {"User", std::to_string(plan.agent.value())},
         {"Group", std::to_string(plan.agent_group.value())},
-        {"NoNewPrivileges", true},
-        {"CapabilityBoundingSet", std::uint64_t{0}},
-        {"AmbientCapabilities", std::uint64_t{0}},
-        {"RemoveIPC", true},
         {"RootDirectory", plan.root_directory},
+#include "runner/unit_agent.inc"
     };
     std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
     std::vector<std::string> groups;
@@ -161,41 +132,49 @@ std::vector<UnitProperty> account_and_view(const SandboxPlan &plan, const System
 
 std::vector<UnitProperty> engine_service_properties(const SandboxPlan &plan, bool is_docker)
 {
-    // Root's engine reads no settings in any home. docker's client writes nothing, and needs only the way to its daemon from root. podman
-    // makes mount points in the session's tree and nowhere else.
     std::vector<UnitProperty> confinement = {
-        {"StandardInput", std::string("null")},
-        {"ProtectSystem", std::string("strict")},
-        {"ProtectHome", std::string("yes")},
+#include "runner/unit_engine.inc"
     };
     const std::vector<UnitProperty> of_docker = {
-        {"Delegate", true}, // the container's control group is below the unit's
-        {"TemporaryFileSystem", PairList{{{docker_directory, "mode=0700"}}}},
-        {"CapabilityBoundingSet", std::uint64_t{0}},
-        {"NoNewPrivileges", true},
+#include "runner/unit_docker.inc"
     };
+    const PairList podman_places{{
+#include "runner/unit_podman_places.inc"
+    }};
     const std::vector<UnitProperty> of_podman = {
-        // A mount table of its own: everything that podman mounts goes with it. So does what podman and crun keep at places that no option
-        // changes (seen with 4.3 and 5.4).
-        {"TemporaryFileSystem", PairList{{{podman_directory, "mode=0700"},
-                                          {"/dev/shm", "mode=1777"},
-                                          {"/run/lock", "mode=0700"},
-                                          {"/run/containers", "mode=0700"},
-                                          {"/run/crun", "mode=0700"}}}},
+        {"TemporaryFileSystem", podman_places},
         // Not the tmpfs: the host's directory would cover it.
-        {"ReadWritePaths", std::vector<std::string>{plan.root_directory.substr(0, plan.root_directory.rfind('/'))}},
+        {"ReadWritePaths", std::vector<std::string>{parent_of(plan.root_directory)}},
     };
     const auto &more = is_docker ? of_docker : of_podman;
     confinement.insert(confinement.end(), more.begin(), more.end());
     return unit_of(plan, build::engine_door_path, confinement);
 }
 
-} // namespace
+// They schedule, count, log, limit and notify. The policy's own limits are asked of the kernel (runner/root/kernel/host_facts.cpp). The
+// launcher gives the agent an environment and a umask of its own; ends are by KILL, and nothing is started again
+// (the properties above).
+constexpr std::string_view harmless_beginnings[] = {
+#include "runner/harmless_beginnings.inc"
+};
+constexpr std::string_view harmless[] = {
+#include "runner/harmless.inc"
+};
+// Begins like a harmless one, and ends the agent: node makes code at run time.
+constexpr std::string_view no_code_at_run_time = "MemoryDenyWriteExecute";
+// Of [Unit], these alone: dependencies can only be added, and conditions keep a session from starting.
+constexpr std::string_view unit_in_the_way = "CollectMode RefuseManualStop StopWhenUnneeded";
 
-bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group)
+bool is_in_the_way(std::string_view section, std::string_view key)
 {
-    return features.identity_ids && agent.value() < identity_ids && agent_group.value() < identity_ids;
+    if (section == "[Unit]") return has_word(unit_in_the_way, key);
+    if (section == "[Install]" || section.starts_with("[X-")) return false;
+    const auto begins = [&](std::string_view beginning) { return key.starts_with(beginning); };
+    return key == no_code_at_run_time || (std::find(std::begin(harmless), std::end(harmless), key) == std::end(harmless) &&
+                                          std::none_of(std::begin(harmless_beginnings), std::end(harmless_beginnings), begins));
 }
+
+} // namespace
 
 std::string slice_name(Uid user)
 {
@@ -210,68 +189,43 @@ std::string place_in_slice(Uid user, const std::string &unit)
 std::vector<UnitProperty> scope_properties(Uid user)
 {
     return {
-        {"Description", std::string("pi-agent-runner")},
-        {"TimeoutStopUSec", 20 * second},
         {"Slice", slice_name(user)},
-        {"CollectMode", std::string("inactive-or-failed")},
+#include "runner/unit_scope.inc"
     };
 }
 
 std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid user)
 {
     return {
-        {"Description", std::string("pi-agent-cleanup")},
         {"Slice", slice_name(user)},
-        {"CollectMode", std::string("inactive-or-failed")},
-        {"Type", std::string("oneshot")},
-        {"RemainAfterExit", true},
-        {"StopWhenUnneeded", true}, // stops, and so cleans, when the agent's unit is gone
         {"ExecStop", Command{{build::cleanup_path, session_id}}},
-        {"TimeoutStopUSec", cleanup_unit_seconds * second},
+#include "runner/unit_cleanup.inc"
     };
 }
 
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+std::vector<UnitProperty> session_properties(SandboxMethod method, const SandboxPlan &plan, const SystemdFeatures &features)
 {
+    if (method != SandboxMethod::none && method != SandboxMethod::systemd)
+        return engine_service_properties(plan, method == SandboxMethod::docker);
     std::vector<UnitProperty> properties = account_and_view(plan, features);
-    // The user owns what is made in the project. The property refuses directories, too: the launcher's filter tells them from files.
-    properties.push_back({"RestrictSUIDSGID", true});
-    return properties;
-}
-
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
-{
+    if (method == SandboxMethod::none) {
+        // The user owns what is made in the project. The property refuses directories, too: the launcher's filter tells them from files.
+        properties.push_back({"RestrictSUIDSGID", true});
+        return properties;
+    }
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
     writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
+    const bool maps_others = features.identity_ids && std::max(plan.agent.value(), plan.agent_group.value()) < identity_ids;
     const std::vector<UnitProperty> confinement = {
-        // File system.
-        {"ProtectSystem", std::string("strict")},
         {"ReadWritePaths", writable},
-        {"PrivateTmp", true}, // kept for people who audit it; the binds of the session's own directories replace it
-        {"PrivateDevices", true},
-        {"DevicePolicy", std::string("closed")},
-        {"ProtectProc", std::string("invisible")},
-        {"PrivateIPC", true},
         // A user namespace whose ids are the same as on the host, so that capabilities count for nothing outside and processes outside
         // cannot be traced. An id that it does not map cannot be written into an access control list, not even as a copy of an existing
         // entry (acl(5)), so it maps all that systemd can. The project's id map has exchanged the user and the agent before
         // (runner/root/mount/mounts.hpp). No mapped id gives the agent a right, because it has no capability to use one with.
-        knows_other_ids(features, plan.agent, plan.agent_group) ? UnitProperty{"PrivateUsersEx", std::string("identity")}
-                                                                : UnitProperty{"PrivateUsers", true},
-        // Kernel. ProtectKernelTunables=: runner/root/view/root_tree.hpp.
-        {"ProtectKernelModules", true},
-        {"ProtectKernelLogs", true},
-        {"ProtectControlGroups", true},
-        {"ProtectClock", true},
-        {"ProtectHostname", true},
-        {"RestrictNamespaces", std::uint64_t{0}},
-        {"RestrictRealtime", true},
+        maps_others ? UnitProperty{"PrivateUsersEx", std::string("identity")} : UnitProperty{"PrivateUsers", true},
         {"LockPersonality", !is_allowed_call(plan.calls, "personality")},
-        // The launcher needs sockets itself, and its filters narrow them to the policy's: of netlink to one protocol.
-        {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}}},
-        {"SystemCallArchitectures", std::vector<std::string>{"native"}},
+#include "runner/unit_confined.inc"
     };
-    std::vector<UnitProperty> properties = account_and_view(plan, features);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
     add_calls(plan, properties);
     PairList devices;
@@ -282,42 +236,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
     return properties;
 }
 
-std::vector<UnitProperty> session_properties(SandboxMethod method, const SandboxPlan &plan, const SystemdFeatures &features)
-{
-    if (method == SandboxMethod::none) return plain_service_properties(plan, features);
-    if (method == SandboxMethod::systemd) return service_properties(plan, features);
-    return engine_service_properties(plan, method == SandboxMethod::docker);
-}
-
 // The settings that a host may have for all of its services, and so for sessions: an allowlist, because systemd gets new ones.
-
-namespace {
-
-// They schedule, count, log, limit and notify. The policy's own limits are asked of the kernel (runner/root/kernel/host_facts.cpp). The
-// launcher gives the agent an environment and a umask of its own; ends are by KILL, and nothing is started again
-// (the properties above).
-constexpr std::array<std::string_view, 10> harmless_beginnings = {"CPU",  "IO",     "IPAccounting", "Memory",  "Tasks",
-                                                                  "NUMA", "Syslog", "LogRate",      "Timeout", "ManagedOOM"};
-constexpr std::string_view harmless = "Nice OOMScoreAdjust OOMPolicy LimitNOFILE LimitNPROC LimitAS LimitCPU LimitFSIZE LimitDATA "
-                                      "LimitSTACK LimitRSS LimitLOCKS LimitSIGPENDING LimitMSGQUEUE LimitNICE Environment EnvironmentFile "
-                                      "PassEnvironment UnsetEnvironment LogLevelMax LogExtraFields StandardOutput StandardError UMask "
-                                      "StartupCPUWeight StartupIOWeight DefaultMemoryLow DefaultMemoryMin Restart RestartSec RestartSteps "
-                                      "RestartMaxDelaySec";
-// Begins like a harmless one, and ends the agent: node makes code at run time.
-constexpr std::string_view no_code_at_run_time = "MemoryDenyWriteExecute";
-// Of [Unit], these alone: dependencies can only be added, and conditions keep a session from starting.
-constexpr std::string_view unit_in_the_way = "CollectMode RefuseManualStop StopWhenUnneeded";
-
-bool is_in_the_way(std::string_view section, std::string_view key)
-{
-    if (section == "[Unit]") return has_word(unit_in_the_way, key);
-    if (section == "[Install]" || section.starts_with("[X-")) return false;
-    if (key == no_code_at_run_time) return true;
-    return !has_word(harmless, key) && std::none_of(harmless_beginnings.begin(), harmless_beginnings.end(),
-                                                    [&](std::string_view beginning) { return key.starts_with(beginning); });
-}
-
-} // namespace
 
 std::vector<std::string> settings_in_the_way(std::string_view text)
 {

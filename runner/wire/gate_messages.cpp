@@ -1,7 +1,6 @@
 // What the runner tells the gate of a session, and what the gate says back.
 #include "runner/wire/gate_messages.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace pi_agent {
@@ -10,20 +9,6 @@ namespace {
 
 constexpr std::string_view lower_and_digits = "abcdefghijklmnopqrstuvwxyz0123456789";
 constexpr std::string_view other_bytes = "-._:/"; // not by strchr(3), which finds the end of a text as well
-constexpr std::string_view upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
-bool is_printable(std::string_view text) noexcept
-{
-    return std::all_of(text.begin(), text.end(), [](char one) { return one >= ' ' && one <= '~'; });
-}
-
-// Names, addresses and ranges: nothing that means something to a shell, a terminal or HTTP.
-bool is_host_alphabet(std::string_view text) noexcept
-{
-    return std::all_of(text.begin(), text.end(), [](char one) {
-        return lower_and_digits.find(one) != std::string_view::npos || other_bytes.find(one) != std::string_view::npos;
-    });
-}
 
 // One buffer of this size holds all, so that nothing is moved and left behind.
 std::size_t size_of(const GateOrder &order)
@@ -42,23 +27,16 @@ std::size_t size_of(const GateOrder &order)
 
 } // namespace
 
-bool GateRule::is_host_text(std::string_view host) noexcept
+bool is_printable(std::string_view text) noexcept
 {
-    if (host.starts_with("*.")) host.remove_prefix(2);
-    return !host.empty() && is_host_alphabet(host);
+    return std::all_of(text.begin(), text.end(), [](char one) { return one >= ' ' && one <= '~'; });
 }
 
-bool GateProvider::is_sound(const GateProvider &provider) noexcept
+bool is_host_alphabet(std::string_view text) noexcept
 {
-    const auto is_method = [](const std::string &text) { return !text.empty() && text.find_first_not_of(upper) == std::string::npos; };
-    const auto is_path = [](const std::string &text) { return text.starts_with('/') && text.size() <= 256 && is_printable(text); };
-    constexpr std::string_view headers[] = {"authorization", "x-api-key", "x-goog-api-key", "api-key"};
-    return !provider.host.empty() && is_host_alphabet(provider.host) &&
-           std::find(std::begin(headers), std::end(headers), provider.header) != std::end(headers) &&
-           (provider.prefix.empty() || provider.prefix == "Bearer ") && !provider.key.empty() && is_printable(provider.key) &&
-           provider.key.find(' ') == std::string::npos && provider.methods.size() == provider.paths.size() &&
-           std::all_of(provider.methods.begin(), provider.methods.end(), is_method) &&
-           std::all_of(provider.paths.begin(), provider.paths.end(), is_path);
+    return std::all_of(text.begin(), text.end(), [](char one) {
+        return lower_and_digits.find(one) != std::string_view::npos || other_bytes.find(one) != std::string_view::npos;
+    });
 }
 
 void forget_keys(GateOrder &order) noexcept
@@ -83,26 +61,9 @@ void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline)
     send_record(channel, order_bytes.encoder.bytes(), {}, deadline);
 }
 
-GateOrder receive_gate_order(FdRef channel, Deadline deadline)
-{
-    std::optional<Packet> record = receive_record(channel, deadline);
-    if (!record || !record->fds.empty()) throw ProtocolError("no order for the gate came");
-    GateOrder order = std::get<GateOrder>(decode_one_of<std::variant<GateOrder>>(record->bytes, "no order for the gate came"));
-    explicit_bzero(record->bytes.data(), record->bytes.size());
-    return order;
-}
-
 void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline)
 {
     send_packet(channel, encode(about), {socket.get()}, deadline);
-}
-
-ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline)
-{
-    std::optional<Packet> packet = receive_packet(channel, deadline);
-    if (!packet || packet->fds.size() != 1) throw ProtocolError("a listener of the gate is missing");
-    return {std::get<GateListener>(decode_one_of<std::variant<GateListener>>(packet->bytes, "a listener of the gate is missing")),
-            std::move(packet->fds.front())};
 }
 
 const DenialText &text_of(DenialReason reason) noexcept

@@ -1,7 +1,9 @@
-// What the runner tells the gate of a session (gate/) at its start, with its listeners, and what the gate says back.
+// What the runner tells the gate of a session (gate/) and the session about it, and what the gate says back.
 #pragma once
 
 #include "common/base/channel.hpp"
+
+#include "common/policy/policy.hpp"
 
 #include <iterator>
 
@@ -16,7 +18,12 @@ constexpr std::size_t gate_where_bytes = 512;             // "file:line"
 constexpr std::size_t gate_authorities = 1024UL * 1024;   // bytes of certificates
 constexpr std::uint64_t gate_idle_seconds_limit = 86'400; // a day
 
-// --- The order: one record (common/base/channel.hpp), before anything else. All of it comes from the policy, so the gate believes it.
+// What texts may hold: one line of ASCII; and names, addresses and ranges, nothing that means something to a shell, a terminal or HTTP.
+bool is_printable(std::string_view text) noexcept;
+bool is_host_alphabet(std::string_view text) noexcept;
+
+// --- The order: one record (common/base/channel.hpp), before anything else. All of it comes from the policy, so the gate believes it. The
+// gate's half is in gate/rules.cpp.
 
 // What a session may connect to.
 struct GateRule {
@@ -93,7 +100,6 @@ void forget_keys(GateOrder &order) noexcept;
 
 // Leaves no copy of a key in this process' memory but the order's own.
 void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline);
-GateOrder receive_gate_order(FdRef channel, Deadline deadline);
 
 // --- The listeners: sockets that the runner made in the session's network namespace, one a packet. Whoever reaches one is in the session.
 enum class ListenerKind : std::uint64_t {
@@ -122,7 +128,6 @@ struct ReceivedListener {
 };
 
 void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline);
-ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
 
 // --- What the gate says, in packets of a pipe of its own (common/base/channel.hpp): first `ready`, then denials, and again and again
 // that it is alive. It reads what the session sends, so root reads it as a hostile peer's.
@@ -155,27 +160,9 @@ enum class DenialKind : std::uint64_t {
     route,       // a request at the reverse route
 };
 
-// Why. One enumerator a line of the table below, in its order.
+// Why: the rows of denials.toml, in their order.
 enum class DenialReason : std::uint64_t {
-    no_rule,
-    other_port,
-    private_address,
-    no_address,
-    other_name,
-    no_name,
-    encrypted_name,
-    not_tls,
-    not_http,
-    plain_http,
-    malformed,
-    too_slow,
-    too_many,
-    no_room,
-    no_provider,
-    other_method,
-    other_path,
-    other_page,
-    untrusted,
+#include "runner/denial_reasons.inc"
 };
 
 // What programs and people read of a reason.
@@ -187,29 +174,9 @@ struct DenialText {
     bool is_refusal = true;   // or what was asked for does not exist, whatever the policy says
 };
 
-// clang-format off
 inline constexpr DenialText denial_texts[] = {
-    {DenialReason::no_rule, "no-rule", "no rule of the policy names this host", "network.hosts"},
-    {DenialReason::other_port, "other-port", "a rule of the policy names this host, but not this port", "network.hosts"},
-    {DenialReason::private_address, "private-address", "the name leads to an address of this host or its own networks, which no rule names", "network.hosts"},
-    {DenialReason::no_address, "no-address", "the name has no address", "", false},
-    {DenialReason::other_name, "other-name", "the connection was opened to one name and asks for another one inside", "network.hosts"},
-    {DenialReason::no_name, "no-name", "the connection goes to an address that no rule names, or says no name", "network.hosts"},
-    {DenialReason::encrypted_name, "encrypted-name", "the name inside the connection is encrypted (ECH), so nobody can compare it", ""},
-    {DenialReason::not_tls, "not-tls", "the port is for TLS, and something else came", "network.hosts"},
-    {DenialReason::not_http, "not-http", "the port is for plain HTTP, and something else came", "network.hosts"},
-    {DenialReason::plain_http, "plain-http", "plain HTTP passes only where a rule names its port, and never port 443", "network.hosts"},
-    {DenialReason::malformed, "malformed", "what came cannot be read, or can be read in two ways", ""},
-    {DenialReason::too_slow, "too-slow", "the first bytes did not come in time", ""},
-    {DenialReason::too_many, "too-many", "the session has too many connections", ""},
-    {DenialReason::no_room, "no-room", "the session's gate has no descriptor or memory left for it", "", false},
-    {DenialReason::no_provider, "no-provider", "no provider of the policy has this host", "providers"},
-    {DenialReason::other_method, "other-method", "the provider's route does not pass this method", "providers"},
-    {DenialReason::other_path, "other-path", "the provider's route does not pass this path", "providers"},
-    {DenialReason::other_page, "other-page", "a page in a browser asks, or somebody by another name than the route's own address", ""},
-    {DenialReason::untrusted, "untrusted", "the provider's certificate is not one that this host trusts", ""},
+#include "runner/denials.inc"
 };
-// clang-format on
 
 const DenialText &text_of(DenialReason reason) noexcept;
 
@@ -240,5 +207,36 @@ static_assert(std::size(denial_texts) == static_cast<std::size_t>(DenialReason::
 
 using GateMessage = std::variant<GateReady, GateDenial, GateAlive, GateFarewell>;
 GateMessage decode_gate_message(std::string_view bytes);
+
+// --- What a session's network lets it reach, as root writes it into the session's view, and pi-agent-why reads it there.
+
+constexpr const char *network_file = "run/pi-agent/network"; // there where the session has hosts by name
+constexpr const char *denials_file = "run/pi-agent/denials"; // a denial a line, oldest first
+constexpr std::size_t denials_file_limit = 64UL * 1024;      // bytes
+
+struct SessionHosts {
+    NetworkPolicy network; // of the mode `hosts`
+    std::vector<ProviderRule> providers = {};
+};
+
+// A line for each, with the place that says it in a form for people:
+//   network PLACE
+//   host HOST:PORT PLACE
+//   grant HOST:PORT PLACE      its user may add it
+//   provider NAME HOST PLACE
+inline std::string encode(const SessionHosts &hosts)
+{
+    const auto line_of = [](const std::string &words, const Position &where) {
+        return words + " " + escape_for_display(to_string(where)) + "\n";
+    };
+    std::string text = line_of("network", hosts.network.where);
+    for (const auto &rule : hosts.network.hosts)
+        text += line_of("host " + host_and_port(rule.host, rule.port), rule.where);
+    for (const auto &rule : hosts.network.may_grant)
+        text += line_of("grant " + host_and_port(rule.host, rule.port), rule.where);
+    for (const auto &provider : hosts.providers)
+        text += line_of("provider " + provider.name + " " + provider.host, provider.where);
+    return text;
+}
 
 } // namespace pi_agent

@@ -1,6 +1,6 @@
 // The request: what is taken is exactly what the wrapper would send of it, byte for byte, and within its bounds.
 #include "common/base/request.hpp"
-#include "runner/plan/file_arguments.hpp"
+#include "runner/plan/host_view.hpp"
 #include "support/property.hpp"
 
 #include <climits>

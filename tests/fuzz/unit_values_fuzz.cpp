@@ -4,8 +4,7 @@
 #include "runner/as_agent/home.hpp"
 #include "runner/as_agent/sync_messages.hpp"
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/plan/engine_commands.hpp"
-#include "runner/plan/unit_properties.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "support/property.hpp"
 
@@ -109,7 +108,7 @@ void try_plan(const std::string &root)
     SandboxPlan plan{std::string(32, 'a'), Uid(1000), Uid(990), Gid(990), {Gid(7)}, {}, "/run/pi-agent/sessions/a/root", {},
                      "/var/lib/home",      {root},    {}};
     plan.binds.push_back({root, root, false});
-    for (const auto &property : service_properties(plan, {257, true, true, true}))
+    for (const auto &property : session_properties(SandboxMethod::systemd, plan, {257, true, true, true}))
         require(is_property_safe(text_of(property)) && is_property_safe(property.name), "a property outside the alphabet");
     for (const auto &argument : bwrap_options(plan, 3))
         require(argument.find('\n') == std::string::npos, "an argument of two lines");

@@ -6,7 +6,7 @@
 #include "common/policy/host_rule.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/plan/limits.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/door/admission.hpp"
 #include "support/property.hpp"
 #include "wrapper/session_client.hpp"

@@ -1,5 +1,4 @@
 // Gives rights up, checks that they are gone, and tries to take them back.
-#include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/root/confined/session_end.hpp"
 

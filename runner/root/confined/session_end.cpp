@@ -2,7 +2,6 @@
 #include "runner/root/confined/session_end.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/door/admission.hpp"
 
 #include <sys/file.h>
@@ -12,9 +11,6 @@
 #include <thread>
 
 namespace pi_agent {
-
-// --- Ends sessions: for the runner, for the administrator, and for whoever finds the remains of one. Sends signals to runners by
-// descriptor: a number could belong to another process by now.
 
 namespace {
 
@@ -79,11 +75,6 @@ bool is_over(const UniqueFd &session)
     return !session || (flock(session.get(), LOCK_SH | LOCK_NB) == 0 && !has_open_end(session));
 }
 
-bool is_removed(const UniqueFd &session)
-{
-    return !session;
-}
-
 // The sessions that are not done at the end. One that cannot be looked at is looked at again, and counts as alive.
 std::vector<EndOrder> wait_until(bool (*is_done)(const UniqueFd &), FdRef sessions, std::vector<EndOrder> orders, int seconds)
 {
@@ -102,47 +93,45 @@ std::vector<EndOrder> wait_until(bool (*is_done)(const UniqueFd &), FdRef sessio
     }
 }
 
-// What a sandbox reports that has ended by itself, with no agent in it; "" where it has not. A session whose unit ends is cleaned up at
-// once, so any other failure at that time may come from it.
-std::string words_of_early_end(Sandbox &sandbox) noexcept
+bool wait_for_end(Sandbox &sandbox, Deadline deadline)
 {
-    const Deadline deadline = Clock::now() + std::chrono::milliseconds(200); // for a signal that is on its way
-    try {
-        for (;;) {
-            sandbox.process();
-            const SandboxResult result = sandbox.result();
-            if (result.ended) return "the agent was not started: " + sandbox.explain(result) + sandbox.where_to_look();
-            if (Clock::now() >= deadline) return "";
-            wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
-        }
-    } catch (const std::exception &) { // then the original failure is reported
-        return "";
-    }
-}
-
-} // namespace
-
-Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped)
-{
-    const std::string why = problem.empty() ? sandbox.explain(result) : escape_for_display(problem);
-    const bool asked = stopped && problem.empty();
-    const std::string text = asked ? "the session was ended before the agent was started" : "the agent was not started: " + why;
-    // pi-agent-exec ends with the status of its own failure.
-    const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
-                       result.status <= static_cast<int>(ExitStatus::configuration);
-    return Failure(launched && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable, text + sandbox.where_to_look());
-}
-
-bool end_sandbox(Sandbox &sandbox)
-{
-    sandbox.stop();
-    const Deadline deadline = in_seconds(sandbox_stop_seconds);
     for (sandbox.process(); !sandbox.result().ended; sandbox.process()) {
         if (Clock::now() >= deadline) return false;
         wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
     }
     return true;
 }
+
+// What a sandbox reports that has ended by itself, with no agent in it; "" where it has not. A session whose unit ends is cleaned up at
+// once, so any other failure at that time may come from it.
+std::string words_of_early_end(Sandbox &sandbox) noexcept
+{
+    try {
+        if (!wait_for_end(sandbox, Clock::now() + std::chrono::milliseconds(200))) return ""; // for a signal that is on its way
+        return "the agent was not started: " + sandbox.explain(sandbox.result()) + sandbox.where_to_look();
+    } catch (const std::exception &) { // then the original failure is reported
+        return "";
+    }
+}
+
+constexpr std::size_t recorded_at_once = 20;
+constexpr std::size_t recorded_each_second = 10;
+constexpr std::size_t recorded_in_all = 1000;
+constexpr std::size_t counted_places = 200;
+constexpr std::size_t heard_each_second = 2000; // a gate says some 250 at most (denials_a_second), and a late reader finds more
+constexpr auto last_words = std::chrono::milliseconds(200);
+constexpr std::size_t silences_told = 3; // a gate that the agent has taken over can be silent as often as it likes
+constexpr const char *end_of_list = "(more is not listed here)\n";
+
+std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
+{
+    return one + std::min(other, UINT64_MAX - one);
+}
+
+} // namespace
+
+// --- Ends sessions: for the runner, for the administrator, and for whoever finds the remains of one. Sends signals to runners by
+// descriptor: a number could belong to another process by now.
 
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders)
 {
@@ -153,7 +142,8 @@ std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndO
     const std::vector<EndOrder> deaf = wait_until(is_over, sessions, orders, asked_end_patience_seconds);
     for (const auto &order : deaf)
         send_signal(sessions, order, SIGKILL);
-    const std::vector<EndOrder> left = wait_until(is_removed, sessions, orders, killed_end_patience_seconds);
+    const std::vector<EndOrder> left =
+        wait_until([](const UniqueFd &session) { return !session; }, sessions, orders, killed_end_patience_seconds);
     const Deadline deadline = in_seconds(forced_end_patience_seconds);
     for (const auto &order : left)
         finish_end(root, sessions, order, deadline);
@@ -201,7 +191,8 @@ void Ending::end_after(const std::exception_ptr &problem)
 {
     const std::string early = words_of_early_end(sandbox_);
     attempt_recorded(id_, [&] {
-        if (end_sandbox(sandbox_)) sandbox_has_ended();
+        sandbox_.stop();
+        if (wait_for_end(sandbox_, in_seconds(sandbox_stop_seconds))) sandbox_has_ended();
     });
     if (early.empty()) return;
     try {
@@ -258,30 +249,6 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
 
 // --- Takes what the session's gate says: within bounds of number, size and time.
 
-namespace {
-
-constexpr std::size_t recorded_at_once = 20;
-constexpr std::size_t recorded_each_second = 10;
-constexpr std::size_t recorded_in_all = 1000;
-constexpr std::size_t counted_places = 200;
-constexpr std::size_t heard_each_second = 2000; // a gate says some 250 at most (denials_a_second), and a late reader finds more
-constexpr auto last_words = std::chrono::milliseconds(200);
-constexpr std::size_t silences_told = 3; // a gate that the agent has taken over can be silent as often as it likes
-constexpr const char *end_of_list = "(more is not listed here)\n";
-
-ConnectionDeniedEvent event_of(const GateDenial &denial)
-{
-    const DenialText &reason = text_of(denial.reason);
-    return {denial.host, denial.port, reason.word, reason.meaning, reason.key, denial.where, denial.count};
-}
-
-std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
-{
-    return one + std::min(other, UINT64_MAX - one);
-}
-
-} // namespace
-
 void GateWatch::receive()
 {
     try {
@@ -305,7 +272,10 @@ std::string GateWatch::hear()
 {
     receive();
     if (!is_there_) {
-        end_it();
+        // The user is told that the agent reaches nothing any more. A gate that lives has its listeners, though nobody hears it: one that
+        // says farewell looks as if it had ended, and one that the agent has taken over does not end because its channel does.
+        shutdown(channel_.get(), SHUT_RDWR);
+        if (defence_is_on("gate-killed")) attempt_recorded(session_, kill_, "its gate cannot be ended: ");
         return "the session's gate has ended, so the agent reaches nothing any more; start pi again. The administrator finds why with: "
                "journalctl -u " +
                gate_name(session_);
@@ -317,14 +287,6 @@ std::string GateWatch::hear()
                gate_name(session_);
     if (!std::exchange(is_silent_, false) || silences_told_ > silences_told) return "";
     return "the session's gate goes on, and connections of the agent with it";
-}
-
-// The user is told that the agent reaches nothing any more. A gate that lives has its listeners, though nobody hears it: one that says
-// farewell looks as if it had ended, and one that the agent has taken over does not end because its channel does.
-void GateWatch::end_it()
-{
-    shutdown(channel_.get(), SHUT_RDWR);
-    if (defence_is_on("gate-killed")) attempt_recorded(session_, kill_, "its gate cannot be ended: ");
 }
 
 // Each packet costs this process a turn of its loop, whatever is in it. Only a gate that the agent has taken over says so many.
@@ -360,8 +322,9 @@ void GateWatch::take(GateDenial denial)
     if (!places_.contains(denial.where) && defence_is_on("denial-places")) denial.where.clear(); // no rule is there, whoever says so
     count(denial);
     write_down(denial_line(denial));
+    const DenialText &reason = text_of(denial.reason);
     if (may_record())
-        record_.denied_connection(event_of(denial));
+        record_.denied_connection({denial.host, denial.port, reason.word, reason.meaning, reason.key, denial.where, denial.count});
     else
         unrecorded_ = sum_of(unrecorded_, denial.count);
 }

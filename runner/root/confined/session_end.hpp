@@ -6,7 +6,7 @@
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/to_wrapper.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 namespace pi_agent {
 
@@ -26,7 +26,6 @@ public:
     void hear_last_words(const std::function<void(const ExecMessage &)> &hear);
     // Throws Failure when it does not read.
     void send(const WrapperMessage &message);
-    void send_best_effort(const WrapperMessage &message) noexcept;
 
     // --- A signal that asks for the end, until the launcher says that it has passed it on.
 
@@ -77,7 +76,6 @@ public:
 
 private:
     void receive();
-    void end_it();
     bool says_too_much();
     void take(GateDenial denial);
     void count(const GateDenial &denial);
@@ -125,13 +123,7 @@ struct Session {
     GateWatch *gate = nullptr; // of a session that has one
 };
 
-// Why there was no agent, or none that ran: `problem`, or what the sandbox reports. `stopped`: it was asked to end.
-Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped);
-
 constexpr int sandbox_stop_seconds = 15; // a unit's own stop takes at most 2 s per stage
-
-// Ends a sandbox in which no agent has been started. False when it does not end in time.
-bool end_sandbox(Sandbox &sandbox);
 
 // Returns when all of it has ended, in every case. Throws Failure when the agent was never started. `terminal` is the agent's end of the
 // session's pty, if it has one.

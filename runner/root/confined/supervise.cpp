@@ -1,7 +1,6 @@
 // The session's loop: wrapper, launcher inside, what confines it, and the runner's own termination.
 #include "common/base/files.hpp"
 
-#include "common/seams/seams.hpp"
 #include "runner/root/confined/session_end.hpp"
 
 #include <sys/signalfd.h>
@@ -10,78 +9,28 @@
 
 namespace pi_agent {
 
-// Hears the launcher within the protocol, and knows when it passes nothing on.
-
 namespace {
 
 constexpr int sending_seconds = 1;
 constexpr int last_word_seconds = 1; // of a launcher that is gone
 constexpr int answer_seconds = 1;    // the wrapper waits a little longer (wrapper/user_terminal.cpp)
 
-} // namespace
-
-std::optional<ExecMessage> Launcher::receive()
-{
-    try {
-        const std::optional<Packet> packet = receive_plain_packet(control_, Clock::now());
-        is_open_ = packet.has_value();
-        if (packet) return decode_exec_message(packet->bytes);
-    } catch (const ProtocolError &) {
-        is_open_ = false; // the agent may have taken its launcher over; only what is seen from outside counts
-    }
-    return std::nullopt;
-}
-
-void Launcher::hear_last_words(const std::function<void(const ExecMessage &)> &hear)
-{
-    const Deadline deadline = in_seconds(last_word_seconds);
-    while (is_open_ && wait_for_input(control_, Clock::now()) && Clock::now() < deadline)
-        if (const auto message = receive()) hear(*message);
-}
-
-void Launcher::send(const WrapperMessage &message)
-{
-    if (is_open_) send_packet(control_, encode(message), {}, in_seconds(sending_seconds));
-}
-
-void Launcher::send_best_effort(const WrapperMessage &message) noexcept
-{
-    try {
-        send(message);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort
-    }
-}
-
-void Launcher::expect_answer(const WrapperMessage &message)
-{
-    const auto *signal = std::get_if<ForwardSignal>(&message);
-    if (signal == nullptr || !asks_for_end(signal->number) || unanswered_) return;
-    unanswered_ = signal->number;
-    if (defence_is_on("signals-are-heard")) due_ = in_seconds(answer_seconds);
-}
-
-bool Launcher::take_answer() noexcept
-{
-    due_ = Deadline::max();
-    return std::exchange(unanswered_, std::nullopt).has_value();
-}
-
-std::optional<int> Launcher::take_unanswered()
-{
-    if (Clock::now() < due_ || (is_open_ && wait_for_input(control_, Clock::now())))
-        return std::nullopt; // this process may be the late one
-    due_ = Deadline::max();
-    return unanswered_;
-}
-
-// The session's loop: three peers (wrapper, launcher inside, what confines it) and the runner's own termination.
-
-namespace {
-
 constexpr int start_patience_seconds = 30;
 constexpr int grace_seconds = 2; // for the agent to end by itself
 constexpr const char *sudo_ended_it =
     "sudo has ended the session: its command_timeout is over, or it was told to; the administrator finds more with: pi-agentctl doctor";
+
+// Why there was no agent, or none that ran: `problem`, or what the sandbox reports. `stopped`: it was asked to end.
+Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped)
+{
+    const std::string why = problem.empty() ? sandbox.explain(result) : escape_for_display(problem);
+    const bool asked = stopped && problem.empty();
+    const std::string text = asked ? "the session was ended before the agent was started" : "the agent was not started: " + why;
+    // pi-agent-exec ends with the status of its own failure.
+    const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
+                       result.status <= static_cast<int>(ExitStatus::configuration);
+    return Failure(launched && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable, text + sandbox.where_to_look());
+}
 
 class Supervisor {
 public:
@@ -174,7 +123,10 @@ private:
     {
         if (std::exchange(said_, ended)) return;
         session_.agent_has_ended();
-        launcher_.send_best_effort(ContinueAgent{}); // it may have been killed meanwhile
+        try {
+            launcher_.send(ContinueAgent{});
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: it may have been killed meanwhile
+        }
         session_.while_it_ends();
     }
 
@@ -352,6 +304,52 @@ private:
 };
 
 } // namespace
+
+std::optional<ExecMessage> Launcher::receive()
+{
+    try {
+        const std::optional<Packet> packet = receive_plain_packet(control_, Clock::now());
+        is_open_ = packet.has_value();
+        if (packet) return decode_exec_message(packet->bytes);
+    } catch (const ProtocolError &) {
+        is_open_ = false; // the agent may have taken its launcher over; only what is seen from outside counts
+    }
+    return std::nullopt;
+}
+
+void Launcher::hear_last_words(const std::function<void(const ExecMessage &)> &hear)
+{
+    const Deadline deadline = in_seconds(last_word_seconds);
+    while (is_open_ && wait_for_input(control_, Clock::now()) && Clock::now() < deadline)
+        if (const auto message = receive()) hear(*message);
+}
+
+void Launcher::send(const WrapperMessage &message)
+{
+    if (is_open_) send_packet(control_, encode(message), {}, in_seconds(sending_seconds));
+}
+
+void Launcher::expect_answer(const WrapperMessage &message)
+{
+    const auto *signal = std::get_if<ForwardSignal>(&message);
+    if (signal == nullptr || !asks_for_end(signal->number) || unanswered_) return;
+    unanswered_ = signal->number;
+    if (defence_is_on("signals-are-heard")) due_ = in_seconds(answer_seconds);
+}
+
+bool Launcher::take_answer() noexcept
+{
+    due_ = Deadline::max();
+    return std::exchange(unanswered_, std::nullopt).has_value();
+}
+
+std::optional<int> Launcher::take_unanswered()
+{
+    if (Clock::now() < due_ || (is_open_ && wait_for_input(control_, Clock::now())))
+        return std::nullopt; // this process may be the late one
+    due_ = Deadline::max();
+    return unanswered_;
+}
 
 AgentEnded supervise(Sandbox &sandbox, const Session &session, UniqueFd terminal)
 {

@@ -3,7 +3,6 @@
 
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/view/root_tree.hpp"
 

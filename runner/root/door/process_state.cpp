@@ -2,7 +2,6 @@
 #include "runner/root/door/admission.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
 #include <linux/securebits.h>

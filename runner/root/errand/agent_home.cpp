@@ -2,7 +2,6 @@
 #include "runner/root/errand/start.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
 
 #include <fmt/format.h>

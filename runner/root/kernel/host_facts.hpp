@@ -2,7 +2,6 @@
 #pragma once
 
 #include "runner/plan/environment.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/kernel/control_group.hpp"
 

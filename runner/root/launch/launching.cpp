@@ -188,15 +188,9 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
-<<<<<<< .merge_file_XDnVx6
         const bool is_unmapped = heard.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
         GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, heard.policy.git_identity,
                                        is_unmapped ? join_path(session.project_path, *heard.project.repository) : "");
-||||||| .merge_file_kOY4R4
-        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, heard.policy.git_identity);
-=======
-        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, heard.policy.git_identity);
->>>>>>> .merge_file_hSndc8
         HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
         // Takes many look-ups, and until now only our own programs run with these groups.
         require_harmless_groups(heard.policy, entered.admission.rules, entered.admission.agent);
@@ -210,12 +204,6 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
-<<<<<<< .merge_file_XDnVx6
-||||||| .merge_file_kOY4R4
-        const bool is_unmapped = entered.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
-=======
-        const bool is_unmapped = heard.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
->>>>>>> .merge_file_hSndc8
         take_git(entered, heard, session,
                  git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
         return synced;

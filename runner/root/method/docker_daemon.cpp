@@ -2,7 +2,6 @@
 #include "runner/root/method/engine_host.hpp"
 
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 
 #include <boost/asio/local/stream_protocol.hpp>
 #include <exception>

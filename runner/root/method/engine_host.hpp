@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
-#include "runner/plan/engine_commands.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <nlohmann/json.hpp>
 

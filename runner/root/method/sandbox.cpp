@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/session/session_directory.hpp"
 

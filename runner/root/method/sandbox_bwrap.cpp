@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/engine_commands.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/mount/mounts.hpp"

@@ -3,7 +3,6 @@
 
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/method/sandbox.hpp"
-#include "runner/wire/own_messages.hpp"
 
 namespace pi_agent {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
-#include "runner/plan/unit_properties.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 namespace pi_agent {
 

@@ -19,8 +19,6 @@
 
 namespace pi_agent {
 
-// --- Hears a question as its user, and answers it within bounds of number, size and time, with few rights.
-
 namespace {
 
 constexpr int look_patience_seconds = 30;
@@ -111,51 +109,6 @@ FailureReport refuse(SessionRecord &record, const Failure &failure)
     return {failure.status(), text, failure.kind()};
 }
 
-} // namespace
-
-bool is_asked_for(const std::string &id, const std::vector<std::string> &asked)
-{
-    return std::any_of(asked.begin(), asked.end(),
-                       [&](const std::string &word) { return defence_is_on("whole-id") ? id == word : id.starts_with(word); });
-}
-
-bool holds_question(FdRef wrapper)
-{
-    std::string beginning(sizeof(OwnQuestion::type), '\0');
-    iovec part{beginning.data(), beginning.size()};
-    ssize_t length = -1;
-    do {
-        msghdr message{}; // without room for descriptors: those of a request stay with it
-        message.msg_iov = &part;
-        message.msg_iovlen = 1;
-        length = recvmsg(wrapper.get(), &message, MSG_PEEK | MSG_DONTWAIT);
-    } while (length < 0 && (errno == EINTR || errno == ECONNRESET)); // the kernel reports the second once
-    return length == static_cast<ssize_t>(beginning.size()) && beginning == Encoder().number(OwnQuestion::type).bytes();
-}
-
-int answer_question(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
-{
-    Held held;
-    OwnReply reply;
-    try {
-        reply = hear_and_answer(root, caller, wrapper, held);
-    } catch (const Failure &failure) {
-        reply = refuse(record, failure);
-    } catch (const std::exception &failure) {
-        reply = FailureReport{ExitStatus::internal, std::string("internal error: ") + failure.what(), FailureKind::other};
-    }
-    try {
-        send_record(wrapper, encode(reply), {}, in_seconds(reply_patience_seconds));
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: who asked is gone, or does not read
-    }
-    const auto *failed = std::get_if<FailureReport>(&reply);
-    return failed != nullptr ? static_cast<int>(failed->status) : 0;
-}
-
-// --- Looks at the sessions that live, and adds up what is kept for each user.
-
-namespace {
-
 std::uint64_t now_since_1970()
 {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -180,32 +133,6 @@ SessionView look_at(FdRef session, const LiveSession &live)
     if (const auto runner = session_runner(session)) view.usage = usage_of_session(live.id, *runner);
     return view;
 }
-
-} // namespace
-
-std::vector<SessionView> look_at_sessions(const AsRoot &root, const std::optional<Uid> &user)
-{
-    const auto living = live_sessions(root);
-    std::vector<SessionView> views;
-    if (living.empty()) return views;
-    const UniqueFd sessions = open_sessions();
-    for (const auto &live : living) {
-        if (user && live.user != *user) continue;
-        if (const UniqueFd session = try_open_session(sessions, live.id)) views.push_back(look_at(session, live)); // else it has just ended
-    }
-    std::sort(views.begin(), views.end(), [](const SessionView &one, const SessionView &other) {
-        if (one.started_usec && other.started_usec) return *one.started_usec < *other.started_usec;
-        return one.started_usec.has_value() && !other.started_usec.has_value();
-    });
-    return views;
-}
-
-// Finds each user's state by descriptor, and adds up what is in it.
-
-const std::vector<std::string> cache_places = {".cache", ".npm", ".local/share/cargo/registry", ".local/share/go/pkg/mod",
-                                               ".local/share/pnpm/store"};
-
-namespace {
 
 // All of these, and what is in `caches` of each.
 HomeSize measure_as_agent(const AsRoot &root, const std::string &what, const Account &agent, const std::vector<FdRef> &directories,
@@ -300,6 +227,71 @@ std::map<std::string, std::uint64_t> measure_scratch(const AsRoot &root, const s
 }
 
 } // namespace
+
+// --- Hears a question as its user, and answers it within bounds of number, size and time, with few rights.
+
+bool is_asked_for(const std::string &id, const std::vector<std::string> &asked)
+{
+    return std::any_of(asked.begin(), asked.end(),
+                       [&](const std::string &word) { return defence_is_on("whole-id") ? id == word : id.starts_with(word); });
+}
+
+bool holds_question(FdRef wrapper)
+{
+    std::string beginning(sizeof(OwnQuestion::type), '\0');
+    iovec part{beginning.data(), beginning.size()};
+    ssize_t length = -1;
+    do {
+        msghdr message{}; // without room for descriptors: those of a request stay with it
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        length = recvmsg(wrapper.get(), &message, MSG_PEEK | MSG_DONTWAIT);
+    } while (length < 0 && (errno == EINTR || errno == ECONNRESET)); // the kernel reports the second once
+    return length == static_cast<ssize_t>(beginning.size()) && beginning == Encoder().number(OwnQuestion::type).bytes();
+}
+
+int answer_question(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
+{
+    Held held;
+    OwnReply reply;
+    try {
+        reply = hear_and_answer(root, caller, wrapper, held);
+    } catch (const Failure &failure) {
+        reply = refuse(record, failure);
+    } catch (const std::exception &failure) {
+        reply = FailureReport{ExitStatus::internal, std::string("internal error: ") + failure.what(), FailureKind::other};
+    }
+    try {
+        send_record(wrapper, encode(reply), {}, in_seconds(reply_patience_seconds));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: who asked is gone, or does not read
+    }
+    const auto *failed = std::get_if<FailureReport>(&reply);
+    return failed != nullptr ? static_cast<int>(failed->status) : 0;
+}
+
+// --- Looks at the sessions that live, and adds up what is kept for each user.
+
+std::vector<SessionView> look_at_sessions(const AsRoot &root, const std::optional<Uid> &user)
+{
+    const auto living = live_sessions(root);
+    std::vector<SessionView> views;
+    if (living.empty()) return views;
+    const UniqueFd sessions = open_sessions();
+    for (const auto &live : living) {
+        if (user && live.user != *user) continue;
+        if (const UniqueFd session = try_open_session(sessions, live.id)) views.push_back(look_at(session, live)); // else it has just ended
+    }
+    std::sort(views.begin(), views.end(), [](const SessionView &one, const SessionView &other) {
+        if (one.started_usec && other.started_usec) return *one.started_usec < *other.started_usec;
+        return one.started_usec.has_value() && !other.started_usec.has_value();
+    });
+    return views;
+}
+
+// Finds each user's state by descriptor, and adds up what is in it.
+
+const std::vector<std::string> cache_places = {".cache", ".npm", ".local/share/cargo/registry", ".local/share/go/pkg/mod",
+                                               ".local/share/pnpm/store"};
 
 std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &state_dir, const std::optional<std::string> &user)
 {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "runner/root/session/record.hpp"
-#include "runner/wire/own_messages.hpp"
 
 namespace pi_agent {
 

@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 #include <cstdio>
@@ -16,8 +15,6 @@
 #include <sys/xattr.h>
 
 namespace pi_agent {
-
-// The record: what a start writes to it, where, and how its files are kept.
 
 namespace {
 
@@ -187,43 +184,6 @@ void copy_for_user(const RecordSubject &subject, const RecordEvent &event, const
     }
 }
 
-} // namespace
-
-void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier, int patience_milliseconds)
-{
-    const std::vector<JournalField> fields = record_fields(subject, event, identifier);
-    try {
-        if (!send_to_journal(fields, patience_milliseconds))
-            append(open_record_directory(), {record_directory, record_stem, 0600, 16 << 20}, fields);
-    } catch (const Failure &failure) {
-        if (!defence_is_on("record-required")) return;
-        throw Failure(FailureKind::record, std::string("the session cannot be recorded: the journal accepts no entry (does "
-                                                       "systemd-journald run?), and the file in its place cannot be written: ") +
-                                               failure.what() + "; ask the administrator to repair one of them");
-    }
-    copy_for_user(subject, event, fields);
-}
-
-void record_problem(std::string_view id, std::string_view text, std::string_view more) noexcept
-{
-    try {
-        RecordSubject subject;
-        subject.session = id;
-        record_event(subject, ProblemEvent{std::string(text).append(more)});
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): nobody else can be informed
-    }
-}
-
-std::string own_record_directory(const Account &user)
-{
-    return std::string(own_records_path) + "/" + short_name(user);
-}
-
-// A session's own file, locked by its runner, stands for the `ended` that is not recorded yet. The kernel releases the lock when the runner
-// dies, in whatever way: the process that gets it then, and finds the file still there, records the end.
-
-namespace {
-
 constexpr const char *record_name = "record";
 constexpr const char *unfinished_name = "record.new";
 constexpr const char *unheard = "its runner did not record how: it was killed, or nothing took the entry";
@@ -297,6 +257,39 @@ void forget(FdRef session, FdRef note)
 }
 
 } // namespace
+
+void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier, int patience_milliseconds)
+{
+    const std::vector<JournalField> fields = record_fields(subject, event, identifier);
+    try {
+        if (!send_to_journal(fields, patience_milliseconds))
+            append(open_record_directory(), {record_directory, record_stem, 0600, 16 << 20}, fields);
+    } catch (const Failure &failure) {
+        if (!defence_is_on("record-required")) return;
+        throw Failure(FailureKind::record, std::string("the session cannot be recorded: the journal accepts no entry (does "
+                                                       "systemd-journald run?), and the file in its place cannot be written: ") +
+                                               failure.what() + "; ask the administrator to repair one of them");
+    }
+    copy_for_user(subject, event, fields);
+}
+
+void record_problem(std::string_view id, std::string_view text, std::string_view more) noexcept
+{
+    try {
+        RecordSubject subject;
+        subject.session = id;
+        record_event(subject, ProblemEvent{std::string(text).append(more)});
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): nobody else can be informed
+    }
+}
+
+std::string own_record_directory(const Account &user)
+{
+    return std::string(own_records_path) + "/" + short_name(user);
+}
+
+// A session's own file, locked by its runner, stands for the `ended` that is not recorded yet. The kernel releases the lock when the runner
+// dies, in whatever way: the process that gets it then, and finds the file still there, records the end.
 
 void SessionRecord::runs_in(SandboxMethod method)
 {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/record/record_event.hpp"
-#include "runner/plan/limits.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <exception>

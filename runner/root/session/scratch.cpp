@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/state_directory.hpp"
@@ -16,8 +15,6 @@
 #include <sys/sysmacros.h>
 
 namespace pi_agent {
-
-// --- Makes a session's temporary directories, by descriptor, below directories that only root can write.
 
 namespace {
 
@@ -79,7 +76,23 @@ UniqueFd make_on_disk(const AsRoot &root, const SessionDirectory &session, const
     return top;
 }
 
+// People, kubelet and container engines give out small numbers of projects. Small numbers of users, which are those of almost all hosts,
+// are moved away from them, and directory services' are large enough. Where the former go, the latter go on at the end.
+constexpr std::uint32_t first_large = 0x10000000;   // all numbers below may be other people's projects
+constexpr std::uint32_t first_project = 0x50000000; // of the small numbers
+constexpr std::uint32_t last_projects = 0xf0000000; // of users whose number is the project of a small one
+constexpr std::size_t projects_limit = 1U << 20U;
+constexpr std::uint64_t bytes_of_file = 4096; // what the smallest file with content takes
+
+// By descriptor: a path to a device (quotactl(2)) would have to be looked for in the table of mounts.
+long ask_quotas(FdRef directory, int command, std::uint32_t project, void *answer)
+{
+    return syscall(SYS_quotactl_fd, directory.get(), QCMD(command, PRJQUOTA), project, answer);
+}
+
 } // namespace
+
+// --- Makes a session's temporary directories, by descriptor, below directories that only root can write.
 
 UniqueFd open_scratch_parent(const AsRoot & /*root*/, const std::string &state_dir)
 {
@@ -183,33 +196,6 @@ std::vector<std::string> recorded_placeholders(FdRef session)
 
 // --- Asks a file system for its project quotas, and sets the limit of one project.
 
-namespace {
-
-// People, kubelet and container engines give out small numbers of projects. Small numbers of users, which are those of almost all hosts,
-// are moved away from them, and directory services' are large enough. Where the former go, the latter go on at the end.
-constexpr std::uint32_t first_large = 0x10000000;   // all numbers below may be other people's projects
-constexpr std::uint32_t first_project = 0x50000000; // of the small numbers
-constexpr std::uint32_t last_projects = 0xf0000000; // of users whose number is the project of a small one
-constexpr std::size_t projects_limit = 1U << 20U;
-constexpr std::uint64_t bytes_of_file = 4096; // what the smallest file with content takes
-
-// By descriptor: a path to a device (quotactl(2)) would have to be looked for in the table of mounts.
-long ask_quotas(FdRef directory, int command, std::uint32_t project, void *answer)
-{
-    return syscall(SYS_quotactl_fd, directory.get(), QCMD(command, PRJQUOTA), project, answer);
-}
-
-bool set_limit(FdRef directory, const DiskQuota &quota)
-{
-    if_dqblk limit{};
-    limit.dqb_bhardlimit = limit.dqb_bsoftlimit = (quota.bytes + QIF_DQBLKSIZE - 1) / QIF_DQBLKSIZE;
-    limit.dqb_ihardlimit = limit.dqb_isoftlimit = quota.bytes / bytes_of_file;
-    limit.dqb_valid = QIF_LIMITS;
-    return ask_quotas(directory, Q_SETQUOTA, quota.project, &limit) == 0;
-}
-
-} // namespace
-
 std::optional<std::uint32_t> project_of_agent(Uid user) noexcept
 {
     const std::uint32_t number = user.value();
@@ -245,13 +231,8 @@ std::string problem_of_quotas(FdRef directory)
 // One that these files name is an administrator's (projid(5), projects(5)).
 std::string problem_of_number(const AsRoot & /*root*/, std::uint32_t project)
 {
-    struct Table {
-        const char *path;
-        std::size_t column;
-    };
-    for (const auto &[path, column] : {Table{"/etc/projid", 1}, Table{"/etc/projects", 0}}) {
-        const std::string file = path;
-        const auto text = if_there([&] { return read_trusted_file(file, projects_limit, "list of projects"); });
+    for (const auto &[file, column] : {std::pair<std::string, std::size_t>("/etc/projid", 1), {"/etc/projects", 0}}) {
+        const auto text = if_there([&, &path = file] { return read_trusted_file(path, projects_limit, "list of projects"); });
         for (const auto line : split(text, '\n')) {
             const auto fields = split(line, ':');
             if (fields.size() > column && to_number<std::uint32_t>(fields[column]) == project)
@@ -270,13 +251,17 @@ std::string problem_of_method(SandboxMethod method)
 
 void set_disk_limit(const AsRoot & /*root*/, FdRef directory, const DiskQuota &quota, const std::string &path)
 {
-    if (!set_limit(directory, quota)) throw_errno("setting the disk quota of " + path);
+    if_dqblk limit{};
+    limit.dqb_bhardlimit = limit.dqb_bsoftlimit = (quota.bytes + QIF_DQBLKSIZE - 1) / QIF_DQBLKSIZE;
+    limit.dqb_ihardlimit = limit.dqb_isoftlimit = quota.bytes / bytes_of_file;
+    limit.dqb_valid = QIF_LIMITS;
+    if (ask_quotas(directory, Q_SETQUOTA, quota.project, &limit) != 0)
+        throw_errno((quota.bytes > 0 ? "setting the disk quota of " : "lifting the disk quota of ") + path);
 }
 
-void lift_disk_limit(const AsRoot & /*root*/, FdRef directory, std::uint32_t project, const std::string &path)
+void lift_disk_limit(const AsRoot &root, FdRef directory, std::uint32_t project, const std::string &path)
 {
-    if (!problem_of_quotas(directory).empty()) return; // nobody enforces one
-    if (!set_limit(directory, {project, 0})) throw_errno("lifting the disk quota of " + path);
+    if (problem_of_quotas(directory).empty()) set_disk_limit(root, directory, {project, 0}, path); // otherwise nobody enforces one
 }
 
 std::optional<DiskUse> disk_use(const AsRoot & /*root*/, FdRef directory, std::uint32_t project)

@@ -174,6 +174,15 @@ UniqueFd open_probes()
     return open_or_throw("opening the file of tries", open_runtime_directory(), probes_name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 }
 
+// In one step, root 0600.
+void replace_runtime_file(const std::string &name, const std::string &content, const std::string &action)
+{
+    const UniqueFd directory = open_runtime_directory();
+    const std::string fresh = name + ".new";
+    write_whole(open_or_throw(action, directory, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600), content, fresh);
+    if (renameat(directory.get(), fresh.c_str(), directory.get(), name.c_str()) != 0) throw_errno(action);
+}
+
 struct flock byte_of(Uid user, short type)
 {
     static_assert(sizeof(off_t) == 8, "each user's byte is their own");
@@ -210,14 +219,6 @@ UniqueFd open_runtime_directory()
     UniqueFd directory = open_trusted(parent_directory, O_RDONLY | O_DIRECTORY, "directory");
     if (fchmod(directory.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
     return directory;
-}
-
-void replace_runtime_file(const std::string &name, const std::string &content, const std::string &action)
-{
-    const UniqueFd directory = open_runtime_directory();
-    const std::string fresh = name + ".new";
-    write_whole(open_or_throw(action, directory, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600), content, fresh);
-    if (renameat(directory.get(), fresh.c_str(), directory.get(), name.c_str()) != 0) throw_errno(action);
 }
 
 SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id, Uid user)

@@ -14,8 +14,6 @@ std::string make_session_id();
 
 // /run/pi-agent, for root alone; made when it is missing.
 UniqueFd open_runtime_directory();
-// Replaces a file in it in one step, root 0600.
-void replace_runtime_file(const std::string &name, const std::string &content, const std::string &action);
 
 constexpr const char *sessions_directory = "/run/pi-agent/sessions";
 // While this is held, nobody removes placeholders of this user's sessions; none where somebody still does at the deadline. A session first

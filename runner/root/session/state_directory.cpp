@@ -1,10 +1,10 @@
-// A user's state directory, and the locks on its files.
+// A user's state directory, the locks on its files, messages to the wrapper, and which version used a home last.
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/as_agent/replacement.hpp"
 
 #include <linux/magic.h>
 #include <sys/file.h>
@@ -56,6 +56,56 @@ void require_in_use(const UniqueFd &top, const std::string &state_dir)
                   "the agents' homes are not in " + state_dir +
                       " (agent.state_dir); ask the administrator to mount its file system, or after a change of that key to run 'sudo "
                       "pi-agentctl state move'; where no homes are missing, 'sudo pi-agentctl apply --no-canary' makes the directory");
+}
+
+constexpr int wrapper_patience_seconds = 2;
+
+bool send(FdRef wrapper, const RunnerMessage &message, Deadline deadline) noexcept
+{
+    try {
+        send_packet(wrapper, encode(message), {}, deadline);
+        return true;
+    } catch (const std::exception &) { // best_effort: see the header
+        return false;
+    }
+}
+
+constexpr std::size_t marks_limit = 4096; // bytes: some two hundred places
+
+std::string mark_of(const std::vector<std::string> &notices)
+{
+    std::string all;
+    for (const auto &notice : notices)
+        all += notice + '\n';
+    return std::to_string(std::hash<std::string>()(all));
+}
+
+// A file that root owns, in a directory for root alone. It has no lock: two starts at the same time may both send a notice, and neither
+// waits.
+void rewrite(FdRef file, const std::string &name, const std::string &marks)
+{
+    if (lseek(file.get(), 0, SEEK_SET) != 0 || ftruncate(file.get(), 0) != 0) throw_errno("emptying " + name);
+    write_whole(file, marks, name);
+}
+
+// Nothing where `is_told` says that the notices were told before. A disk that is full costs its user a sentence once more, and no start.
+std::vector<std::string> unless_told(const std::function<bool()> &is_told, std::vector<std::string> notices, bool always) noexcept
+{
+    try {
+        if (is_told() && !always) notices.clear();
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): as above
+    }
+    return notices;
+}
+
+constexpr const char *stamp_name = "version"; // in meta
+constexpr std::size_t stamp_limit = 256;
+
+std::optional<std::string> stamp_text(const StateDirectory &state)
+{
+    if (defence_is_on("root-stamp")) return read_meta_file(state, stamp_name, stamp_limit);
+    const UniqueFd copy = find_beneath(state.home, std::string(".local/state/") + version_copy, O_RDONLY);
+    return copy ? std::optional(read_whole(copy, stamp_limit, version_copy)) : std::nullopt;
 }
 
 } // namespace
@@ -141,25 +191,9 @@ bool lock_until(FdRef file, Deadline deadline, const std::string &what, const st
 
 std::string network_file_system(unsigned long type)
 {
-    constexpr unsigned long lustre = 0x0bd00bd0; // these are in no header
-    constexpr unsigned long gpfs = 0x47504653;
-    constexpr unsigned long beegfs = 0x19830326;
-    constexpr unsigned long gfs2 = 0x01161970;
-    static const std::map<unsigned long, const char *> names = {{NFS_SUPER_MAGIC, "NFS"},
-                                                                {SMB_SUPER_MAGIC, "SMB"},
-                                                                {CIFS_SUPER_MAGIC, "CIFS"},
-                                                                {SMB2_SUPER_MAGIC, "SMB"},
-                                                                {V9FS_MAGIC, "9p"},
-                                                                {CEPH_SUPER_MAGIC, "Ceph"},
-                                                                {AFS_SUPER_MAGIC, "AFS"}, // OpenAFS
-                                                                {AFS_FS_MAGIC, "AFS"},    // the kernel's own
-                                                                {CODA_SUPER_MAGIC, "Coda"},
-                                                                {FUSE_SUPER_MAGIC, "FUSE"},
-                                                                {lustre, "Lustre"},
-                                                                {gpfs, "GPFS"},
-                                                                {gfs2, "GFS2"},
-                                                                {OCFS2_SUPER_MAGIC, "OCFS2"},
-                                                                {beegfs, "BeeGFS"}};
+    static const std::map<unsigned long, const char *> names = {
+#include "runner/network_file_systems.inc"
+    };
     const auto found = names.find(type);
     return found == names.end() ? "" : found->second;
 }
@@ -173,6 +207,79 @@ void require_own_file_system(FdRef directory, const std::string &path, const std
     throw Failure(FailureKind::agent_home, path + " (" + key + ") lies on another host (" + name +
                                                "), so its locks and owners are not reliable; ask the administrator to mount a local file "
                                                "system there. Projects may lie on such a file system (docs/cookbook/fleet.md)");
+}
+
+// --- Messages to the wrapper, and notices that are sent only once.
+
+void ToWrapper::tell(const RunnerMessage &message) noexcept
+{
+    const int patience = !defence_is_on("wrapper-deadline") ? 600 : reads_ ? wrapper_patience_seconds : 0;
+    reads_ = send(wrapper_, message, in_seconds(patience));
+}
+
+void ToWrapper::tell_all(const std::vector<std::string> &notices) noexcept
+{
+    for (const auto &text : notices)
+        tell(Notice{text});
+}
+
+bool ToWrapper::tell_at_once(const RunnerMessage &message) noexcept
+{
+    return send(wrapper_, message, Clock::now());
+}
+
+std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always)
+{
+    const auto is_told = [&] {
+        // A user who never had a notice has no such file.
+        const UniqueFd file = open_meta_file(state, about, O_RDWR | (notices.empty() ? 0 : O_CREAT));
+        const std::string mark = mark_of(notices);
+        if (!file || read_whole(file, marks_limit, about) == mark) return bool(file);
+        rewrite(file, about, mark);
+        return false;
+    };
+    return unless_told(is_told, notices, always);
+}
+
+std::vector<std::string> untold_of(const StateDirectory &state, const char *about, const std::string &place,
+                                   std::vector<std::string> notices, bool always)
+{
+    if (notices.empty()) return notices;
+    const auto is_told = [&] {
+        const UniqueFd file = open_meta_file(state, about);
+        std::vector<std::string> named = notices;
+        named.push_back(place);
+        const std::string mark = mark_of(named) + '\n';
+        std::string marks = read_whole(file, marks_limit, about);
+        const std::size_t found = marks.find(mark);
+        if (found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return true;
+        marks += mark;
+        while (marks.size() > marks_limit)
+            marks.erase(0, marks.find('\n') + 1); // the oldest place
+        rewrite(file, about, marks);
+        return false;
+    };
+    return unless_told(is_told, notices, always);
+}
+
+// --- Which version used a home last.
+
+std::optional<Version> read_stamp(const StateDirectory &state)
+{
+    std::optional<std::string> text = stamp_text(state);
+    if (!text) return std::nullopt;
+    if (!text->empty() && text->back() == '\n') text->pop_back();
+    if (const auto version = parse_version(*text)) return version;
+    const std::string path = split_last(state.home_path).first + "/meta/" + stamp_name;
+    throw Failure(FailureKind::agent_home, path + " must hold the version of pi-agent that last used the agent's home, but it holds \"" +
+                                               escape_for_display(*text) +
+                                               "\"; ask the administrator to write that version into it (e.g. 0.1.0), or to remove it: "
+                                               "then the home counts as new and no migration hook runs");
+}
+
+void write_stamp(const StateDirectory &state, const Version &version)
+{
+    write_meta_file(state, stamp_name, to_string(version) + "\n");
 }
 
 } // namespace pi_agent

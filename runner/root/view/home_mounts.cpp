@@ -1,7 +1,6 @@
 // Shows the host's directories, and what a session sees of its user's home.
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/view/root_tree.hpp"
 
@@ -107,39 +106,6 @@ void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
             {clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
 }
 
-} // namespace
-
-std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
-{
-    std::vector<LateMount> late;
-    std::map<std::string, std::string> links = view.links;
-    show_program_trees(root, session, links);
-    show_package_data(root, session);
-    if (view.view == View::host)
-        show_read_only(root, session, "/etc", "root/etc");
-    else // late: the unit needs nothing in there, and nothing else is ever mounted there
-        show_part_of_etc(root, session, "/etc", late);
-    if (view.view == View::minimal) stand_in_for_apt(session, view);
-    const std::string devices = "/sys/devices/system"; // processors and memory: tools choose their size by them
-    session.make_directory(devices.substr(1));
-    late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
-    explain_sudo(root, late);
-    for (auto &file : protect_kernel_files(root))
-        late.push_back(std::move(file));
-    for (const auto &tree : view.trees)
-        show_read_only(root, session, tree, "root" + tree);
-    // Each once, and none inside what is shown: a symlink of a merged /usr can lead through one in /usr.
-    for (const auto &link : links)
-        if (std::none_of(program_trees.begin(), program_trees.end(),
-                         [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
-            session.make_link(place_of_link(link.first), link.second);
-    return late;
-}
-
-// Mounts what a session sees of its user's home.
-
-namespace {
-
 constexpr const char *frame_name = "user-home";
 constexpr const char *lower_name = "lower"; // in the session's directory: where an overlay finds its lower layer
 
@@ -174,7 +140,61 @@ const char *key_of(const HomeDirectory &directory)
     return directory.is_cache ? "toolchains.caches" : "toolchains.readable";
 }
 
+constexpr const char *read_only_files[] = {
+#include "runner/kernel_files.inc"
+};
+constexpr std::array<const char *, 2> unreadable = {"/proc/kallsyms", "/proc/kcore"};
+
+// Only the kernel makes names in /proc. None where this kernel does not have the file.
+UniqueFd find_kernel_file(const char *path)
+{
+    return if_there([&] { return open_or_throw(std::string("opening ") + path, path, O_PATH | O_NOFOLLOW); });
+}
+
+// The kernel's settings below /proc, which a session may not change: what ProtectKernelTunables= (systemd.exec(5)) does there.
+// Mounts for the files that this kernel has: read-only copies, and something that nobody can open over files about the kernel's memory. The
+// unit's property would do it, but systemd 252 and 257 then read the whole mount table once more for each file. Throws.
+std::vector<LateMount> protect_kernel_files(const AsRoot &root)
+{
+    std::vector<LateMount> late;
+    if (!defence_is_on("kernel-files")) return late;
+    const MountAttributes attributes{true, nullptr};
+    for (const char *path : read_only_files)
+        if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
+    const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
+    for (const char *path : unreadable) // a device node in a mount with nodev: opening it is EACCES (mount(8))
+        if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
+    return late;
+}
+
 } // namespace
+
+std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
+{
+    std::vector<LateMount> late;
+    std::map<std::string, std::string> links = view.links;
+    show_program_trees(root, session, links);
+    show_package_data(root, session);
+    if (view.view == View::host)
+        show_read_only(root, session, "/etc", "root/etc");
+    else // late: the unit needs nothing in there, and nothing else is ever mounted there
+        show_part_of_etc(root, session, "/etc", late);
+    if (view.view == View::minimal) stand_in_for_apt(session, view);
+    const std::string devices = "/sys/devices/system"; // processors and memory: tools choose their size by them
+    session.make_directory(devices.substr(1));
+    late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
+    explain_sudo(root, late);
+    for (auto &file : protect_kernel_files(root))
+        late.push_back(std::move(file));
+    for (const auto &tree : view.trees)
+        show_read_only(root, session, tree, "root" + tree);
+    // Each once, and none inside what is shown: a symlink of a merged /usr can lead through one in /usr.
+    for (const auto &link : links)
+        if (std::none_of(program_trees.begin(), program_trees.end(),
+                         [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
+            session.make_link(place_of_link(link.first), link.second);
+    return late;
+}
 
 HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
                        RootTree &tree)

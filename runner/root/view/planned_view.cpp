@@ -2,12 +2,11 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 namespace pi_agent {
 
-// Which device nodes of the host a session gets, as the policy names them.
+using namespace std::string_view_literals;
 
 namespace {
 
@@ -25,46 +24,42 @@ bool may_be_sessions(Gid group)
     return !is_privileged_group(group) || has_word(groups_of_devices, group_name(group).value_or(""));
 }
 
-class NodeSearch {
-public:
-    NodeSearch() : top_(open_trusted(devices_top, O_RDONLY | O_DIRECTORY, "host's devices")) {}
+std::vector<std::string> sorted_names(FdRef directory)
+{
+    std::vector<std::string> names = names_in(directory);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+struct NodeSearch {
+    const UniqueFd top = open_trusted(devices_top, O_RDONLY | O_DIRECTORY, "host's devices");
+    ShownDevices found = {};
 
     void add(const PolicyPath &entry)
     {
-        const std::size_t before = found_.nodes.size();
-        const std::size_t told = found_.notices.size();
+        const std::size_t before = found.nodes.size() + found.notices.size();
         if (entry.path == nvidia_devices) {
-            for (const auto &name : sorted_names(top_))
+            for (const auto &name : sorted_names(top))
                 if (name.starts_with(nvidia_devices)) look_at(name, entry, true);
         } else {
             look_at(entry.path.substr(std::string(devices_top).size() + 1), entry, false);
         }
-        if (found_.nodes.size() == before && found_.notices.size() == told)
-            found_.notices.push_back("no device for the agent: " + entry.path + " (devices, " + to_string(entry.where) +
-                                     "): this host has none now");
-    }
-
-    ShownDevices finish() { return std::move(found_); }
-
-private:
-    static std::vector<std::string> sorted_names(FdRef directory)
-    {
-        std::vector<std::string> names = names_in(directory);
-        std::sort(names.begin(), names.end());
-        return names;
+        if (found.nodes.size() + found.notices.size() == before)
+            found.notices.push_back("no device for the agent: " + entry.path + " (devices, " + to_string(entry.where) +
+                                    "): this host has none now");
     }
 
     // A directory stands for the nodes in it; `is_one_of_many`: anything else there is passed over.
     void look_at(const std::string &below, const PolicyPath &entry, bool is_one_of_many)
     {
-        const UniqueFd found = look_beneath(top_, below, O_PATH | O_NOFOLLOW);
-        if (!found) {
+        const UniqueFd opened = look_beneath(top, below, O_PATH | O_NOFOLLOW);
+        if (!opened) {
             if (errno == ENOENT || is_one_of_many) return;
             throw_errno("opening the device " + join_path(devices_top, below));
         }
-        const struct stat facts = examine(found, "examining the device " + join_path(devices_top, below));
+        const struct stat facts = examine(opened, "examining the device " + join_path(devices_top, below));
         if (S_ISDIR(facts.st_mode)) {
-            const UniqueFd directory = open_beneath(top_, below, O_RDONLY | O_DIRECTORY);
+            const UniqueFd directory = open_beneath(top, below, O_RDONLY | O_DIRECTORY);
             for (const auto &name : sorted_names(directory))
                 if (const UniqueFd node = look_beneath(directory, name, O_PATH | O_NOFOLLOW))
                     take(join_path(below, name), examine(node, "examining a device"), entry, true);
@@ -84,50 +79,26 @@ private:
                 escape_for_display(path) + " (devices, " + to_string(entry.where) +
                     ") is not a character device; a session sees neither disks nor links: ask the administrator to name the node itself");
         }
-        if (found_.nodes.size() == nodes_limit)
+        if (found.nodes.size() == nodes_limit)
             throw Failure(FailureKind::named_place, "devices (" + to_string(entry.where) + ") are more than " +
                                                         std::to_string(nodes_limit) + " nodes; ask the administrator to name fewer");
-        found_.nodes.push_back(path);
+        found.nodes.push_back(path);
         if ((facts.st_mode & all_may) == all_may) return;
         const Gid group(facts.st_gid);
         if ((facts.st_mode & group_may) == group_may && may_be_sessions(group)) {
-            if (std::find(found_.groups.begin(), found_.groups.end(), group) == found_.groups.end()) found_.groups.push_back(group);
+            if (std::find(found.groups.begin(), found.groups.end(), group) == found.groups.end()) found.groups.push_back(group);
             return;
         }
-        found_.notices.push_back(
+        found.notices.push_back(
             "the agent cannot open " + escape_for_display(path) + " (devices, " + to_string(entry.where) +
             "): neither all users nor a group that opens nothing else of the host may read and write it; a rule of udev can "
             "say so");
     }
-
-    UniqueFd top_;
-    ShownDevices found_;
 };
 
-} // namespace
-
-ShownDevices find_devices(const AsRoot & /*root*/, const std::vector<PolicyPath> &devices)
-{
-    if (devices.empty()) return {};
-    NodeSearch search;
-    for (const auto &entry : devices)
-        search.add(entry);
-    return search.finish();
-}
-
-// Plans what of the host a session sees: looks at its paths, and mounts nothing.
-
-using namespace std::string_view_literals;
-
-namespace {
-
-// Where the libraries of the distributions look for certificates; each can be a symlink to anywhere.
-constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
-                                                            "/etc/ssl/cert.pem",
-                                                            "/etc/ssl/ca-bundle.pem",
-                                                            "/etc/ssl/certs/ca-certificates.crt",
-                                                            "/etc/pki/tls/certs/ca-bundle.crt",
-                                                            "/etc/ssl/openssl.cnf"};
+constexpr const char *certificate_places[] = {
+#include "runner/certificate_places.inc"
+};
 
 // A session's own directories, where the host may have symlinks.
 constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv, "/media"sv, "/var"sv, "/run"sv, "/tmp"sv};
@@ -201,10 +172,9 @@ private:
     void show(const std::string &path, const std::string &what)
     {
         if (is_shown_by(view_.view, path)) return;
-        if (const auto problem = problem_of_view_path(path))
-            throw Failure(FailureKind::named_place,
-                          "the " + what + " leads to " + escape_for_display(path) + ", which " + problem->text + "; " + problem->remedy);
-        if (const auto problem = problem_beside_state(path, state_dir_); problem && defence_is_on("view-beside-state"))
+        auto problem = problem_of_view_path(path);
+        if (!problem && defence_is_on("view-beside-state")) problem = problem_beside_state(path, state_dir_);
+        if (problem)
             throw Failure(FailureKind::named_place,
                           "the " + what + " leads to " + escape_for_display(path) + ", which " + problem->text + "; " + problem->remedy);
         view_.trees.insert(path);
@@ -224,18 +194,17 @@ void add_path(Planner &planner, const PolicyPath &shown)
 void require_on_path(const HostView &view, const PolicyPath &directory)
 {
     const std::string what = "directory that path (" + to_string(directory.where) + ") names,";
+    const auto refuse = [&](const std::string &why) {
+        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) + " " + why);
+    };
     ResolvedPath end;
     try {
         end = resolve_trusted(directory.path, what);
     } catch (const SystemFailure &failure) {
-        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) + " cannot be used: " +
-                                                    failure.what() + "; ask the administrator to create it or to remove it from path");
+        refuse(std::string("cannot be used: ") + failure.what() + "; ask the administrator to create it or to remove it from path");
     }
-    if (!end.is_directory)
-        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) + " is not a directory");
-    if (!is_shown(view, end.canonical))
-        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) +
-                                                    " is not shown to sessions; ask the administrator to add it to view_paths");
+    if (!end.is_directory) refuse("is not a directory");
+    if (!is_shown(view, end.canonical)) refuse("is not shown to sessions; ask the administrator to add it to view_paths");
 }
 
 void add_agent(Planner &planner, const AgentPolicy &agent)
@@ -252,6 +221,15 @@ void add_agent(Planner &planner, const AgentPolicy &agent)
 }
 
 } // namespace
+
+ShownDevices find_devices(const AsRoot & /*root*/, const std::vector<PolicyPath> &devices)
+{
+    if (devices.empty()) return {};
+    NodeSearch search;
+    for (const auto &entry : devices)
+        search.add(entry);
+    return std::move(search.found);
+}
 
 void require_can_be_shown(const Policy &policy, const PolicyPath &path)
 {

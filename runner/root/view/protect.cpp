@@ -3,11 +3,8 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 
 namespace pi_agent {
-
-// Hides in a project what its session does not see: what is mounted there, and roots with rules of their own.
 
 namespace {
 
@@ -49,54 +46,6 @@ void require_same_places(const std::vector<std::string> &covered, const ShownTre
                           "mounts inside " + escape_for_display(host_path) + " changed while the session was being prepared; try again");
     }
 }
-
-} // namespace
-
-std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
-                                         const ShownTree &tree, const std::string &shown_at)
-{
-    const std::vector<MountEntry> mounts = list_mounts();
-    refuse_fuse(mounts, tree);
-    if (!defence_is_on("cover-submounts")) return {};
-    const std::string host_path = tree.path();
-    std::vector<std::string> covered = topmost_mounts_below(mounts, host_path);
-    if (covered.size() > submount_limit && defence_is_on("submount-limit"))
-        throw Failure(FailureKind::too_large,
-                      "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " + escape_for_display(host_path) +
-                          ", and at most " + std::to_string(submount_limit) +
-                          " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
-    for (const auto &path : covered)
-        cover(root, session, mount, path);
-    require_same_places(covered, tree, shown_at);
-    return covered;
-}
-
-std::vector<std::string> cover_closed(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
-                                      const ShownTree &tree, const std::vector<AgentPlace> &closed, const std::vector<std::string> &covered)
-{
-    std::vector<std::string> paths;
-    const std::string top = tree.path();
-    if (!defence_is_on("closed-roots")) return paths;
-    for (const auto &place : closed) {
-        if (place.path == top || !is_within(place.path, top)) continue;
-        const std::string path = place.path.substr(top.size() + 1);
-        const auto hides = [&](const std::string &other) { return is_within(path, other); };
-        if (std::any_of(covered.begin(), covered.end(), hides) || std::any_of(paths.begin(), paths.end(), hides)) continue;
-        const UniqueFd found = find_beneath(mount.fd, path, O_PATH | O_DIRECTORY);
-        struct stat facts {};
-        if (found) facts = examine(found, "examining a root inside the project");
-        if (!found || facts.st_dev != place.device || facts.st_ino != place.inode)
-            throw Failure(FailureKind::changed_meanwhile,
-                          escape_for_display(place.path) + " changed while the session was being prepared; try again");
-        cover(root, session, mount, path);
-        paths.push_back(path);
-    }
-    return paths;
-}
-
-// Mounts over protected and masked paths, by descriptor, beneath the id-mapped clone of the project.
-
-namespace {
 
 constexpr int search_patience_seconds = mask_search_seconds + child_patience_seconds;
 constexpr int placing_attempts = 5;
@@ -211,6 +160,48 @@ Points without(Points points, const Points &others)
 }
 
 } // namespace
+
+std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
+                                         const ShownTree &tree, const std::string &shown_at)
+{
+    const std::vector<MountEntry> mounts = list_mounts();
+    refuse_fuse(mounts, tree);
+    if (!defence_is_on("cover-submounts")) return {};
+    const std::string host_path = tree.path();
+    std::vector<std::string> covered = topmost_mounts_below(mounts, host_path);
+    if (covered.size() > submount_limit && defence_is_on("submount-limit"))
+        throw Failure(FailureKind::too_large,
+                      "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " + escape_for_display(host_path) +
+                          ", and at most " + std::to_string(submount_limit) +
+                          " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
+    for (const auto &path : covered)
+        cover(root, session, mount, path);
+    require_same_places(covered, tree, shown_at);
+    return covered;
+}
+
+std::vector<std::string> cover_closed(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
+                                      const ShownTree &tree, const std::vector<AgentPlace> &closed, const std::vector<std::string> &covered)
+{
+    std::vector<std::string> paths;
+    const std::string top = tree.path();
+    if (!defence_is_on("closed-roots")) return paths;
+    for (const auto &place : closed) {
+        if (place.path == top || !is_within(place.path, top)) continue;
+        const std::string path = place.path.substr(top.size() + 1);
+        const auto hides = [&](const std::string &other) { return is_within(path, other); };
+        if (std::any_of(covered.begin(), covered.end(), hides) || std::any_of(paths.begin(), paths.end(), hides)) continue;
+        const UniqueFd found = find_beneath(mount.fd, path, O_PATH | O_DIRECTORY);
+        struct stat facts {};
+        if (found) facts = examine(found, "examining a root inside the project");
+        if (!found || facts.st_dev != place.device || facts.st_ino != place.inode)
+            throw Failure(FailureKind::changed_meanwhile,
+                          escape_for_display(place.path) + " changed while the session was being prepared; try again");
+        cover(root, session, mount, path);
+        paths.push_back(path);
+    }
+    return paths;
+}
 
 ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy)
     : user_(user.uid)

@@ -3,44 +3,110 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 
 #include <sys/ioctl.h>
 
 namespace pi_agent {
 
-// Files of a session's own: its view of /proc, small files, frames for mounts, and its terminal.
-
 namespace {
 
-// The list of systemd 257 (src/core/namespace.c, protect_kernel_tunables_proc_table). Not all of /proc: a process has settings of its own
-// there.
-constexpr std::array<const char *, 12> read_only_files = {
-    "/proc/acpi",          "/proc/apm",  "/proc/asound", "/proc/bus",           "/proc/fs",          "/proc/irq", "/proc/mtrr",
-    "/proc/latency_stats", "/proc/scsi", "/proc/sys",    "/proc/sysrq-trigger", "/proc/timer_stats",
-};
-constexpr std::array<const char *, 2> unreadable = {"/proc/kallsyms", "/proc/kcore"};
+// Empty: mount points of the unit's own file systems, and places that are hidden.
+constexpr std::array empty_directories = {
+    "root/proc", "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
+    "root/root", "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup",
+    "home"};
 
-// Only the kernel makes names in /proc. None where this kernel does not have the file.
-UniqueFd find_kernel_file(const char *path)
+// What ProtectHome= hides.
+constexpr std::array homes = {"/home", "/root", "/run/user"};
+
+// Without a map, files keep the owners that they have, and the agent the access of its own account.
+DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd *map, bool read_only)
 {
-    return if_there([&] { return open_or_throw(std::string("opening ") + path, path, O_PATH | O_NOFOLLOW); });
+    try {
+        return clone_mount(root, tree.directory, Submounts::leave_out,
+                           MountAttributes{read_only && defence_is_on("read-only-projects"), map});
+    } catch (const SystemFailure &failure) {
+        if (map == nullptr) throw;
+        const std::string of_what = "the file system of " + escape_for_display(tree.path()) + name_mount(list_mounts(), tree.directory);
+        if (failure.error_number() == EPERM)
+            throw Failure(FailureKind::file_system,
+                          of_what + " is id-mapped already and cannot be mapped again; move the project to another file system");
+        if (failure.error_number() != EINVAL) throw;
+        throw Failure(FailureKind::file_system, problem_of_mapping(tree.path(), name_mount(list_mounts(), tree.directory)));
+    }
+}
+
+// Shows the project's trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
+// is the root. `show`: mounts one tree on `target`, which is at `path`.
+std::vector<Frame> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
+                                      const std::function<void(const ShownTree &tree, FdRef target, const std::string &path)> &show)
+{
+    std::map<std::string, std::vector<const ShownTree *>> by_root;
+    for (const ShownTree *tree : project.trees())
+        by_root[tree->root_path].push_back(tree);
+    std::vector<Frame> frames;
+    for (const auto &[root_path, trees] : by_root) {
+        const Frame frame{"project" + (frames.empty() ? "" : std::to_string(frames.size())), root_path};
+        const std::string path = session.path() + "/" + frame.name;
+        const bool whole = trees.front()->inside.empty();
+        std::vector<std::string> places; // of an allowed root that is not shown completely
+        for (const ShownTree *tree : trees)
+            places.push_back(tree->inside);
+        const UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, places);
+        for (const ShownTree *tree : trees)
+            if (whole)
+                show(*tree, session.make_directory(frame.name), path);
+            else
+                show(*tree, open_beneath(top, tree->inside, O_PATH | O_DIRECTORY), path + "/" + tree->inside);
+        frames.push_back(frame);
+    }
+    return frames;
+}
+
+// Makes the project's own path lead to it, where no home is in the way.
+void link_host_path(const SessionDirectory &session, const HostView &view, const OpenedProject &project, const std::string &place)
+{
+    const std::string path = project.shown.path();
+    const bool hidden = std::any_of(homes.begin(), homes.end(), [&](const char *home) { return is_within(path, home); });
+    const bool holds_shown =
+        std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(tree, path); });
+    if (!hidden && !holds_shown && !is_shown(view, path)) session.make_link("root" + path, place);
+}
+
+// The session's terminals: an instance of its own, because the host's has everybody's terminals (design rule 5). Returns where to open a
+// new one.
+UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
+{
+    if (!defence_is_on("own-devpts")) {
+        UniqueFd host = open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals");
+        late.push_back({clone_mount(root, host, Submounts::leave_out, MountAttributes{}), "/dev/pts"});
+        return host;
+    }
+    DetachedMount own = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
+    UniqueFd top = duplicate(own.fd);
+    if (!top) throw_errno("keeping the session's terminals");
+    late.push_back({std::move(own), "/dev/pts"});
+    return top;
+}
+
+// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: otherwise it could be renamed and replaced.
+void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd &locked)
+{
+    std::string path;
+    for (const char *name : {".pi", "agent"}) {
+        path += (path.empty() ? "" : "/") + std::string(name);
+        const UniqueFd directory = open_beneath(home.fd, path, O_PATH | O_DIRECTORY);
+        if (defence_is_on("locked-directories"))
+            attach(root, clone_mount(root, directory, Submounts::leave_out, MountAttributes{}), directory);
+    }
+    const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
+    if (!S_ISREG(examine(target, "examining the agent's settings.json").st_mode))
+        throw Failure(ExitStatus::system_failure, "the agent's settings.json changed while the session was being prepared; try again");
+    if (defence_is_on("settings-lock"))
+        attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
 } // namespace
-
-std::vector<LateMount> protect_kernel_files(const AsRoot &root)
-{
-    std::vector<LateMount> late;
-    if (!defence_is_on("kernel-files")) return late;
-    const MountAttributes attributes{true, nullptr};
-    for (const char *path : read_only_files)
-        if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
-    const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
-    for (const char *path : unreadable) // a device node in a mount with nodev: opening it is EACCES (mount(8))
-        if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
-    return late;
-}
 
 void show_box_notes(const SessionDirectory &session, const BoxFacts &facts)
 {
@@ -100,127 +166,6 @@ UniqueFd give_terminal(const AsRoot & /*root*/, FdRef devpts, const Account &age
     return slave;
 }
 
-// Builds the session's root tree out of read-only clones, the agent's home and the id-mapped project.
-
-namespace {
-
-// Empty: mount points of the unit's own file systems, and places that are hidden.
-constexpr std::array empty_directories = {
-    "root/proc", "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
-    "root/root", "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup",
-    "home"};
-
-// What ProtectHome= hides.
-constexpr std::array homes = {"/home", "/root", "/run/user"};
-
-// Without a map, files keep the owners that they have, and the agent the access of its own account.
-DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd *map, bool read_only)
-{
-    try {
-        return clone_mount(root, tree.directory, Submounts::leave_out,
-                           MountAttributes{read_only && defence_is_on("read-only-projects"), map});
-    } catch (const SystemFailure &failure) {
-        if (map == nullptr) throw;
-        const std::string of_what = "the file system of " + escape_for_display(tree.path()) + name_mount(list_mounts(), tree.directory);
-        if (failure.error_number() == EPERM)
-            throw Failure(FailureKind::file_system,
-                          of_what + " is id-mapped already and cannot be mapped again; move the project to another file system");
-        if (failure.error_number() != EINVAL) throw;
-        throw Failure(FailureKind::file_system, problem_of_mapping(tree.path(), name_mount(list_mounts(), tree.directory)));
-    }
-}
-
-// Shows the project's trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
-// is the root. Returns what is hidden in the project itself.
-std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                            const UniqueFd *map, bool read_only, RootTree &shown, std::vector<Frame> &frames,
-                                            ProjectGuards &guards)
-{
-    std::map<std::string, std::vector<const ShownTree *>> by_root;
-    for (const ShownTree *tree : project.trees())
-        by_root[tree->root_path].push_back(tree);
-    std::vector<std::string> covered;
-    for (const auto &[root_path, trees] : by_root) {
-        const Frame frame{"project" + (frames.empty() ? "" : std::to_string(frames.size())), root_path};
-        const bool whole = trees.front()->inside.empty();
-        std::vector<std::string> places; // of an allowed root that is not shown completely
-        for (const ShownTree *tree : trees)
-            places.push_back(tree->inside);
-        const UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, places);
-        for (const ShownTree *tree : trees) {
-            const DetachedMount mount = clone_project(root, *tree, map, read_only);
-            attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
-            const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
-            std::vector<std::string> hidden = cover_submounts(root, session, mount, *tree, shown_at);
-            std::vector<std::string> closed = cover_closed(root, session, mount, *tree, project.closed, hidden);
-            if (tree == &project.shown) shown.closed = std::move(closed);
-            guards.apply(root, session, *tree, mount); // after everything that hides: the mounts take it along
-            if (tree == &project.shown) covered = std::move(hidden);
-        }
-        frames.push_back(frame);
-    }
-    return covered;
-}
-
-// The project in the agent's home, on an existing directory. Mounts nothing where the agent exchanged it meanwhile.
-std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                      const DetachedMount &home, const UniqueFd *map, bool read_only, RootTree &shown,
-                                      ProjectGuards &guards)
-{
-    const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
-    const DetachedMount mount = clone_project(root, project.shown, map, read_only);
-    attach(root, mount, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY));
-    std::vector<std::string> covered = cover_submounts(root, session, mount, project.shown, session.path() + "/home/" + inside);
-    shown.closed = cover_closed(root, session, mount, project.shown, project.closed, covered);
-    guards.apply(root, session, project.shown, mount);
-    return covered;
-}
-
-// Makes the project's own path lead to it, where no home is in the way.
-void link_host_path(const SessionDirectory &session, const HostView &view, const OpenedProject &project, const std::string &place)
-{
-    const std::string path = project.shown.path();
-    const bool hidden = std::any_of(homes.begin(), homes.end(), [&](const char *home) { return is_within(path, home); });
-    const bool holds_shown =
-        std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(tree, path); });
-    if (!hidden && !holds_shown && !is_shown(view, path)) session.make_link("root" + path, place);
-}
-
-// The session's terminals: an instance of its own, because the host's has everybody's terminals (design rule 5). Returns where to open a
-// new one.
-UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
-{
-    if (!defence_is_on("own-devpts")) {
-        UniqueFd host = open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals");
-        late.push_back({clone_mount(root, host, Submounts::leave_out, MountAttributes{}), "/dev/pts"});
-        return host;
-    }
-    DetachedMount own = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
-    UniqueFd top = duplicate(own.fd);
-    if (!top) throw_errno("keeping the session's terminals");
-    late.push_back({std::move(own), "/dev/pts"});
-    return top;
-}
-
-// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: otherwise it could be renamed and replaced.
-void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd &locked)
-{
-    std::string path;
-    for (const char *name : {".pi", "agent"}) {
-        path += (path.empty() ? "" : "/") + std::string(name);
-        const UniqueFd directory = open_beneath(home.fd, path, O_PATH | O_DIRECTORY);
-        if (defence_is_on("locked-directories"))
-            attach(root, clone_mount(root, directory, Submounts::leave_out, MountAttributes{}), directory);
-    }
-    const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
-    if (!S_ISREG(examine(target, "examining the agent's settings.json").st_mode))
-        throw Failure(ExitStatus::system_failure, "the agent's settings.json changed while the session was being prepared; try again");
-    if (defence_is_on("settings-lock"))
-        attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
-}
-
-} // namespace
-
 std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path)
 {
     return paths == ProjectPaths::host ? shown.path() : home_path + "/" + alias_directory + "/" + alias_of(shown.path());
@@ -275,10 +220,23 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 
     tree.id_map = make_id_map(root, user, agent); // toolchains need it, whatever the ownership
     const bool maps = projects.ownership == ProjectOwnership::idmap || !defence_is_on("unmapped-projects");
-    const UniqueFd *map = maps ? &tree.id_map : nullptr;
+    const auto show = [&](const ShownTree &one, FdRef target, const std::string &path) {
+        const DetachedMount mount = clone_project(root, one, maps ? &tree.id_map : nullptr, projects.read_only);
+        attach(root, mount, target);
+        std::vector<std::string> covered = cover_submounts(root, session, mount, one, path);
+        std::vector<std::string> closed = cover_closed(root, session, mount, one, project.closed, covered);
+        guards.apply(root, session, one, mount); // after everything that hides: the mounts take it along
+        if (&one != &project.shown) return;
+        tree.covered = std::move(covered);
+        tree.closed = std::move(closed);
+    };
     std::vector<Frame> frames;
-    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, projects.read_only, tree, frames, guards)
-                                               : show_in_home(root, session, project, home, map, projects.read_only, tree, guards);
+    if (paths == ProjectPaths::host) {
+        frames = show_at_host_paths(root, session, project, show);
+    } else { // in the agent's home, on an existing directory; nothing is mounted where the agent exchanged it meanwhile
+        const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
+        show(project.shown, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY), session.path() + "/home/" + inside);
+    }
     for (const auto &frame : frames) {
         tree.shown_roots.push_back(frame.root_path);
         tree.project_points.push_back(session.path() + "/" + frame.name);

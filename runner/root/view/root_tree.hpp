@@ -3,7 +3,6 @@
 
 #include "runner/as_user/protected_paths.hpp"
 
-#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
@@ -200,12 +199,6 @@ private:
     std::set<std::string> own_places_;               // of toolchains and environments, relative to the home
     ShownHome shown_;
 };
-
-// --- The kernel's settings below /proc, which a session may not change: what ProtectKernelTunables= (systemd.exec(5)) does there.
-
-// Mounts for the files that this kernel has: read-only copies, and something that nobody can open over files about the kernel's memory. The
-// unit's property would do it, but systemd 252 and 257 then read the whole mount table once more for each file. Throws.
-std::vector<LateMount> protect_kernel_files(const AsRoot &root);
 
 // --- Files that root writes into a session's view: they belong to nobody else, and root reads nothing for them.
 

@@ -3,7 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/plan/limits.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "support/as_user.hpp"
 #include "support/failure.hpp"
 #include "support/shown_project.hpp"

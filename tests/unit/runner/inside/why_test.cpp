@@ -2,7 +2,7 @@
 #include "runner/inside/canary.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/wire/session_hosts.hpp"
+#include "runner/wire/gate_messages.hpp"
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"
 

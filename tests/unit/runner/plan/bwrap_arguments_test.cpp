@@ -1,5 +1,5 @@
-// The sandbox that bubblewrap is asked for: runner/plan/engine_commands.hpp
-#include "runner/plan/engine_commands.hpp"
+// The sandbox that bubblewrap is asked for: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Which arguments name files: runner/plan/file_arguments.hpp
-#include "runner/plan/file_arguments.hpp"
+// Which arguments name files: runner/plan/host_view.hpp
+#include "runner/plan/host_view.hpp"
 
 #include <climits>
 #include <doctest/doctest.h>

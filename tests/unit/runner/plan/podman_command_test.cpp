@@ -1,5 +1,5 @@
-// The container that podman is asked for: runner/plan/engine_commands.hpp
-#include "runner/plan/engine_commands.hpp"
+// The container that podman is asked for: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "common/base/error.hpp"
 

@@ -1,5 +1,5 @@
-// What which systemd has: runner/plan/limits.hpp
-#include "runner/plan/limits.hpp"
+// What which systemd has: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,5 +1,5 @@
-// Which settings of a host's drop-ins keep a session from starting: runner/plan/unit_properties.hpp
-#include "runner/plan/unit_properties.hpp"
+// Which settings of a host's drop-ins keep a session from starting: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "common/base/error.hpp"
 #include "support/failure.hpp"

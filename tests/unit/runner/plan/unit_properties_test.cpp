@@ -1,5 +1,5 @@
-// The agent's unit as a table, held against the design's list: runner/plan/unit_properties.hpp
-#include "runner/plan/unit_properties.hpp"
+// The agent's unit as a table, held against the design's list: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "common/base/text.hpp"
 #include "runner/root/session/session_directory.hpp"
@@ -38,7 +38,7 @@ SandboxPlan plan_for(const std::string &project)
 
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan)
 {
-    return service_properties(plan, systemd_features("252.39-1~deb12u1"));
+    return session_properties(SandboxMethod::systemd, plan, systemd_features("252.39-1~deb12u1"));
 }
 
 std::vector<PropertyValue> values_of(const std::vector<UnitProperty> &properties, const std::string &name)
@@ -128,7 +128,7 @@ TEST_CASE("the user namespace knows the ids that systemd can map, and always the
 {
     SandboxPlan plan = plan_for("/srv/app");
     const auto newer = systemd_features("257.9-1~deb13u1");
-    const auto of = [&] { return service_properties(plan, newer); };
+    const auto of = [&] { return session_properties(SandboxMethod::systemd, plan, newer); };
     CHECK(only<std::string>(of(), "PrivateUsersEx") == "identity");
     CHECK(values_of(of(), "PrivateUsers").empty());
     CHECK(values_of(service_properties(plan), "PrivateUsersEx").empty());
@@ -316,7 +316,7 @@ TEST_CASE("where no filter of ours judges arguments, systemd refuses set-id bits
 {
     const auto plan = plan_for("/srv/app");
     CHECK(values_of(service_properties(plan), "RestrictSUIDSGID").empty()); // it refuses directories, too
-    CHECK(only<bool>(plain_service_properties(plan, {}), "RestrictSUIDSGID"));
+    CHECK(only<bool>(session_properties(SandboxMethod::none, plan, {}), "RestrictSUIDSGID"));
 }
 
 TEST_CASE("only local, internet and netlink sockets, only native system calls")
@@ -369,7 +369,7 @@ TEST_CASE("what the policy allows is in the unit's list, and the launcher refuse
     const auto has_name = [](const NameFilter &list, const std::string &name) {
         return std::find(list.names.begin(), list.names.end(), name) != list.names.end();
     };
-    const auto properties = service_properties(plan, SystemdFeatures{});
+    const auto properties = session_properties(SandboxMethod::systemd, plan, SystemdFeatures{});
     const auto values = values_of(properties, "SystemCallFilter");
     REQUIRE(values.size() == 2);
     for (const std::string name : {"name_to_handle_at", "personality", "mincore"}) {
@@ -381,7 +381,7 @@ TEST_CASE("what the policy allows is in the unit's list, and the launcher refuse
     const auto families = only<NameFilter>(properties, "RestrictAddressFamilies");
     CHECK(families.names.size() == 4U);
     CHECK(has_name(families, "AF_INET"));
-    CHECK(only<bool>(service_properties(plan_for("/srv/app"), SystemdFeatures{}), "LockPersonality"));
+    CHECK(only<bool>(session_properties(SandboxMethod::systemd, plan_for("/srv/app"), SystemdFeatures{}), "LockPersonality"));
 }
 
 TEST_CASE("the unit starts the launcher and runs nothing as root")
@@ -440,7 +440,7 @@ TEST_CASE("process numbers of its own and no log of the host where systemd knows
     SandboxPlan plan = plan_for("/srv/app");
     CHECK(values_of(service_properties(plan), "PrivatePIDs").empty());
     CHECK(values_of(service_properties(plan), "BindLogSockets").empty());
-    const auto newer = service_properties(plan, systemd_features("257.9-1~deb13u1"));
+    const auto newer = session_properties(SandboxMethod::systemd, plan, systemd_features("257.9-1~deb13u1"));
     CHECK(only<std::string>(newer, "PrivatePIDs") == "yes");
     CHECK(only<bool>(newer, "BindLogSockets") == false);
 }

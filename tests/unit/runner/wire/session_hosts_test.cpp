@@ -1,4 +1,4 @@
-// What a session reads of its own network: runner/wire/session_hosts.hpp
+// What a session reads of its own network: runner/wire/gate_messages.hpp
 #include "runner/inside/canary.hpp"
 
 #include "support/failure.hpp"

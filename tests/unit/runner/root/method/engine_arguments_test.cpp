@@ -1,7 +1,7 @@
 // From the runner to the first program of a container's unit: runner/root/method/engine_arguments.hpp
 #include "runner/root/method/engine_arguments.hpp"
 
-#include "runner/plan/engine_commands.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "support/failure.hpp"
 

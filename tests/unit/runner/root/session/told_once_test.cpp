@@ -1,5 +1,5 @@
-// What starts tell once: runner/root/session/to_wrapper.hpp
-#include "runner/root/session/to_wrapper.hpp"
+// What starts tell once: runner/root/session/state_directory.hpp
+#include "runner/root/session/state_directory.hpp"
 
 #include "support/writing.hpp"
 

@@ -1,7 +1,7 @@
 // The mount points of what is protected, as a table: runner/root/view/root_tree.hpp
 #include "runner/root/view/root_tree.hpp"
 
-#include "runner/plan/limits.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "support/failure.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// What runner and gate say to each other, whole and broken: runner/wire/gate_messages.hpp
-#include "runner/wire/gate_messages.hpp"
+// What runner and gate say to each other, whole and broken: gate/rules.hpp, runner/wire/gate_messages.hpp
+#include "gate/rules.hpp"
 
 #include "support/failure.hpp"
 
