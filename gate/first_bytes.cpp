@@ -3,7 +3,6 @@
 
 #include "common/seams/seams.hpp"
 
-
 namespace pi_agent {
 
 namespace http = boost::beast::http;

@@ -4,7 +4,6 @@
 
 #include <exception>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program

@@ -2,7 +2,6 @@
 #include "admin/programs/program.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
 
 #include <fmt/ranges.h>

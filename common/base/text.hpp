@@ -136,8 +136,8 @@ constexpr bool has_word(std::string_view words, std::string_view word) noexcept
     return false;
 }
 
-// --- The content of placeholders for missing files in a repository while a session runs (runner/as_user/protected_paths.hpp). The search for
-// what an agent left skips them.
+// --- The content of placeholders for missing files in a repository while a session runs (runner/as_user/protected_paths.hpp). The search
+// for what an agent left skips them.
 
 constexpr std::string_view placeholder_comment = "# A placeholder of pi-agent, there while a session runs. It says nothing to git.\n";
 // For git this means the directory of the file, as if there were no file. An empty one would stop git. No other program writes it like

@@ -4,8 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/filter/seccomp_filter.hpp"
-#include "runner/wire/answer.hpp"
-#include "runner/wire/session_messages.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

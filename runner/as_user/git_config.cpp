@@ -2,7 +2,6 @@
 #include "runner/as_user/git_identity.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_user/git_settings.inc"
 #include "runner/as_user/reader.hpp"
 

@@ -4,7 +4,6 @@
 #include "common/as_user/user_paths.hpp"
 #include "common/host/identity.hpp"
 #include "runner/as_agent/sync_messages.hpp"
-#include "runner/plan/file_arguments.hpp"
 #include "runner/plan/host_view.hpp"
 
 namespace pi_agent {

@@ -2,9 +2,6 @@
 // (seccomp_unotify(2)).
 #include "runner/inside/agent_process.hpp"
 
-#include "common/seams/seams.hpp"
-#include "runner/wire/session_messages.hpp"
-
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>

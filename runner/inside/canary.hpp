@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runner/inside/canary_plan.hpp"
-#include "runner/wire/session_hosts.hpp"
+#include "runner/wire/gate_messages.hpp"
 
 namespace pi_agent {
 

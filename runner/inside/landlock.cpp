@@ -1,8 +1,6 @@
 // Landlock for the session.
 #include "runner/inside/agent_process.hpp"
 
-#include "common/seams/seams.hpp"
-
 #include <sys/syscall.h>
 
 namespace pi_agent {

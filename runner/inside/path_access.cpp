@@ -1,12 +1,9 @@
 // What the runner tells the canary, and its answers about paths as JSON: by access(2), statvfs(3) and statx(2).
 #include "runner/inside/canary.hpp"
 
-#include <fcntl.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -5,7 +5,6 @@
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/method/engine_host.hpp"
-#include "runner/root/method/own_group.hpp"
 #include "runner/root/session/scratch.hpp"
 
 #include <fstream>

@@ -2,7 +2,6 @@
 #include "runner/root/errand/errand.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 
 #include <linux/close_range.h>
 #include <sched.h>

@@ -4,8 +4,6 @@
 #include "common/decide/decision.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/answer.hpp"
-#include "runner/wire/launch_record.hpp"
 
 #include <poll.h>
 

@@ -204,8 +204,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
-        take_git(entered, heard, session,
-                 git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
+        take_git(entered, heard, session, git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
         return synced;
     } catch (...) {
         session.ending.end_after(std::current_exception());

@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/mount/mounts.hpp"

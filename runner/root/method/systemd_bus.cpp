@@ -1,8 +1,6 @@
 // The one seam towards systemd; serves sdbus-c++ 1.2 and 2.x.
 #include "runner/root/method/systemd_bus.hpp"
 
-#include "common/seams/seams.hpp"
-
 #include <sdbus-c++/sdbus-c++.h>
 #include <sys/socket.h>
 #include <systemd/sd-bus.h>

@@ -2,9 +2,8 @@
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/replacement.hpp"
+#include "runner/as_agent/writer.hpp"
 
 #include <linux/magic.h>
 #include <sys/file.h>
