@@ -13,7 +13,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     Sandbox &sandbox = *entered.sandbox;
     const auto hand_over = [&](FdRef pty) {
         entered.to_wrapper.tell(SessionBegun{entered.id});
-        hand_record_over(entered.root, heard.policy, entered.environment, presented.launch, launched.control, pty,
+        hand_record_over(entered.root, heard.policy, presented.environment, presented.launch, launched.control, pty,
                          presented.modes ? presented.modes->channel() : FdRef(-1));
     };
     std::optional<GateWatch> gate;
@@ -196,6 +196,25 @@ HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &se
     return held;
 }
 
+EnvironmentInput environment_of(const Entered &entered, const Heard &heard, const OpenedSession &session)
+{
+    const Policy &policy = entered.policy;
+    EnvironmentInput environment{{},
+                                 {},
+                                 policy.env,
+                                 ask_env_names(entered.root, policy.env_files),
+                                 entered.admission.rules.env,
+                                 session.state.home_path,
+                                 entered.admission.agent.name,
+                                 policy.agent.binary,
+                                 entered.id};
+    environment.path = heard.policy.path;
+    hold_outside(environment, heard.policy);
+    if (heard.has_gate()) environment.gate.merge(gate_environment());
+    if (!heard.tmpdir.empty()) environment.tmpdir = session.project_path + "/" + heard.tmpdir;
+    return environment;
+}
+
 // Where the settings are locked, or others wait for the lock. It is released with that, so by then others must see that this session is
 // prepared (has_session_without).
 std::optional<Synced> sync_first(Entered &entered, Heard &heard, OpenedSession &session)
@@ -271,9 +290,7 @@ Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_so
     : root(as_root), caller(asking), wrapper(wrappers_socket), record(recorded), id(name_session(root, record)), to_wrapper(wrapper),
       slot(wait_for_start_slot(root, caller.uid, [&] { show("waiting for other starts of yours"); })), stamp(stamp_start(caller)),
       policy(read_policy(root, caller, record)), sandbox(make_sandbox(root, policy.sandbox, id, caller.uid)),
-      termination(reset_process(root)), admission(leave_callers_group(*this)), worker(without_other_groups(admission.agent)),
-      environment{
-          {}, {}, policy.env, ask_env_names(root, policy.env_files), admission.rules.env, {}, admission.agent.name, policy.agent.binary, id}
+      termination(reset_process(root)), admission(leave_callers_group(*this)), worker(without_other_groups(admission.agent))
 {
 }
 
@@ -294,12 +311,9 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
       state(open_state(entered, heard, *this)), disk(hold_disk(entered, heard, *this)),
       project_path(place_of_project(heard.project.shown, heard.policy.projects.paths, state.home_path)),
       locked_settings(heard.policy.settings_lock ? directory.make_file("settings.json") : UniqueFd()),
-      defaults(open_defaults(entered.root)), placeholders(ask_placeholders(entered.root, heard.policy.providers))
+      defaults(open_defaults(entered.root)), placeholders(ask_placeholders(entered.root, heard.policy.providers)),
+      environment(environment_of(entered, heard, *this))
 {
-    entered.environment.home = state.home_path;
-    entered.environment.path = heard.policy.path;
-    hold_outside(entered.environment, heard.policy);
-    if (!heard.tmpdir.empty()) entered.environment.tmpdir = project_path + "/" + heard.tmpdir;
     if (locked_settings) require_locked_sessions(entered.root, entered.caller, entered.id);
     migrate_home(entered.root, entered.worker, state, {watch, entered.teller(), entered.shower()});
 }
@@ -307,7 +321,7 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
 Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
 {
     const Policy &policy = heard.policy;
-    SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(entered.environment), heard.agents,
+    SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(session.environment), heard.agents,
                               session.placeholders);
     plan.writing.defaults = session.defaults;
     plan_sessions(plan, heard.project.directory(), heard.request.sessions);
@@ -322,9 +336,8 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
         entered.tell(untold_of(session.state, "told-config", heard.project.directory(), {notice}, heard.request.debug));
     // Often in the same directory.
     HostVariables variables = ask_host_env_files(entered.root, entered.caller, policy.host_env_files, heard.agents);
-    entered.environment.host_files = std::move(variables.assignments);
     entered.tell(untold(session.state, "told-variables", std::move(variables.notices), heard.request.debug));
-    return {};
+    return Synced(std::move(variables.assignments));
 }
 
 BuiltView::BuiltView(Entered &entered, Heard &heard, OpenedSession &session)

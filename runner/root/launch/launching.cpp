@@ -16,11 +16,6 @@ constexpr const char *gate_directory = "gate"; // of the session: the gate's fil
 constexpr const char *resolv_conf = "resolv.conf";
 constexpr const char *hosts_file = "hosts";
 
-bool has_gate(const Heard &heard)
-{
-    return heard.policy.network.mode == NetworkMode::hosts && defence_is_on("gate");
-}
-
 // A mount costs each start half a millisecond, and one that is asked for in vain hardly less. So what the host does not have is not asked
 // for, and the symlinks of a merged /usr are made again as symlinks.
 GateRoot make_gate_root(const SessionDirectory &session)
@@ -70,7 +65,7 @@ void show_in_etc(const Entered &entered, const OpenedSession &session, RootTree 
 std::vector<std::string> files_of_others(const Entered &entered, const Heard &heard)
 {
     std::vector<std::string> names = entered.sandbox->facts().own_files;
-    if (has_gate(heard)) names.insert(names.end(), {resolv_conf, hosts_file});
+    if (heard.has_gate()) names.insert(names.end(), {resolv_conf, hosts_file});
     return names;
 }
 
@@ -78,7 +73,6 @@ std::vector<std::string> files_of_others(const Entered &entered, const Heard &he
 // gate tells (runner/root/confined/session_end.cpp).
 UniqueFd show_gate(Entered &entered, const Heard &heard, const OpenedSession &session, RootTree &tree)
 {
-    entered.environment.gate.merge(gate_environment());
     show_in_etc(entered, session, tree, resolv_conf, resolv_conf_inside());
     show_in_etc(entered, session, tree, hosts_file, hosts_inside(host_name()));
     session.directory.make_directory(pi_agent::parent_of(network_file));
@@ -128,29 +122,30 @@ void show_notes(const Entered &entered, const Heard &heard, const OpenedSession 
                                        sandbox.confines(), std::max(agent.uid.value(), agent.gid.value()) < sandbox.facts().known_ids});
 }
 
-void show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session)
+// Returns the variables that name them, with their paths inside.
+std::map<std::string, std::string> show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session,
+                                                     const Synced &synced)
 {
-    CertificateFiles files = ask_certificate_files(entered.root, entered.caller, find_certificate_variables(entered.environment),
+    EnvironmentInput environment = session.environment;
+    environment.host_files = synced.host_files;
+    CertificateFiles files = ask_certificate_files(entered.root, entered.caller, find_certificate_variables(environment),
                                                    {entered.admission.view, session.project_path, session.state.home_path}, heard.agents);
     show_certificate_files(session.directory, files);
     entered.tell(untold(session.state, "told-certificates", std::move(files.notices), heard.request.debug));
-    entered.environment.certificates_inside = std::move(files.renamed);
+    return std::move(files.renamed);
 }
 
-// Whether one of the keys signs.
-bool show_keys(Entered &entered, const Heard &heard, const OpenedSession &session)
+// Whether there is a key for ssh, and one that signs.
+std::pair<bool, bool> show_keys(Entered &entered, const Heard &heard, const OpenedSession &session)
 {
     const SshFiles files = ask_ssh_files(entered.root, entered.caller, entered.admission.rules, heard.agents);
     show_ssh_files(entered.root, session.directory, entered.admission.agent, files);
-    if (!files.key.empty()) name_ssh_command(entered.environment);
-    if (!files.signing_key.empty()) name_signing_key(entered.environment);
     entered.tell(files.notices);
-    return !files.signing_key.empty();
+    return {!files.key.empty(), !files.signing_key.empty()};
 }
 
 void take_git(Entered &entered, const Heard &heard, const OpenedSession &session, const GitNotices &git)
 {
-    if (git.unsigned_for == GitSigning::repositorys) leave_commits_unsigned(entered.environment);
     if (git.unsigned_for != GitSigning::none) entered.record.commits_are_unsigned();
     entered.tell(git.always);
     entered.tell(untold_of(session.state, "told-git-settings", heard.project.repository_path(), git.once, heard.request.debug));
@@ -185,7 +180,7 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
     entered.tell(copies.handed.notices);
 }
 
-Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
+Fetched fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view)
 {
     try {
         const bool is_unmapped = heard.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
@@ -194,18 +189,19 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
         // Takes many look-ups, and until now only our own programs run with these groups.
         require_harmless_groups(heard.policy, entered.admission.rules, entered.admission.agent);
-        home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
+        ShownHome home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
         show_notes(entered, heard, session, view.tree, home);
-        const Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
+        Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
         show_accounts(session.directory, entered.admission.view, entered.caller, entered.admission.agent, session.state.home_path,
                       view.further_groups);
         const auto too_large = host_files.show(session.directory, files_of_others(entered, heard));
         entered.tell(untold(session.state, "told-host-files", too_large, heard.request.debug));
-        show_certificates(entered, heard, session);
-        const bool has_key = show_keys(entered, heard, session);
+        auto certificates = show_certificates(entered, heard, session, synced);
+        const auto [has_ssh_key, has_signing_key] = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
-        take_git(entered, heard, session, git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
-        return synced;
+        const GitNotices git = git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_signing_key);
+        take_git(entered, heard, session, git);
+        return {std::move(synced), std::move(home), std::move(certificates), has_ssh_key, has_signing_key, git.unsigned_for};
     } catch (...) {
         session.ending.end_after(std::current_exception());
         throw;
@@ -213,7 +209,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
 }
 
 UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const OpenedSession &session, const RootTree &tree,
-                                Launched &launched)
+                                Launched &launched, const EnvironmentInput &environment)
 {
     const bool always = heard.request.debug;
     if (!entered.sandbox->confines())
@@ -221,8 +217,8 @@ UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const Open
                       "). The agent runs as " + entered.admission.agent.name +
                       ", and nothing but the rights of that account keeps it from this host's processes, devices and services"});
     if (const auto open = open_program_notice(heard.policy)) entered.tell({*open});
-    const auto of_home = untold(session.state, "told-home", std::move(launched.home.notices), always);
-    for (const auto &[name, notice] : missed_keys(heard.request.kept_out, entered.environment, heard.policy.host_env_files))
+    const auto of_home = untold(session.state, "told-home", std::move(launched.fetched.home.notices), always);
+    for (const auto &[name, notice] : missed_keys(heard.request.kept_out, environment, heard.policy.host_env_files))
         entered.tell(untold_of(session.state, "told-keys", name, {notice}, always));
     const auto hidden = untold_of(session.state, "told-hidden", heard.project.directory(), name_hidden(tree, heard.project), always);
     for (const auto &notices : {hidden, of_home, heard.guards.notices()})
@@ -248,8 +244,7 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
                              allowed_calls_of(heard.policy.calls), heard.policy.network.mode == NetworkMode::hosts});
 }
 
-// Takes over what the caller's shell sets, as far as it holds inside.
-void hear_shell(Entered &entered, const Heard &heard, const OpenedSession &session, const ShownHome &home)
+ShellPlaces hear_shell(const Entered &entered, const Heard &heard, const OpenedSession &session, const ShownHome &home)
 {
     std::vector<std::string> directories = system_path();
     for (const auto &directory : heard.policy.path)
@@ -262,19 +257,31 @@ void hear_shell(Entered &entered, const Heard &heard, const OpenedSession &sessi
     if (heard.policy.projects.paths == ProjectPaths::host)
         for (const auto &other : heard.project.git_directories)
             places.work.emplace_back(other.path(), other.path());
-    ShellPlaces shell = judge_shell_places(heard.request.presentation, places);
-    entered.environment.presentation = std::move(shell.presentation);
-    entered.environment.user_path = std::move(shell.path);
-    entered.tell(untold(session.state, "told-shell", std::move(shell.notices), heard.request.debug));
+    return judge_shell_places(heard.request.presentation, places);
 }
 
-LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &session, const RootTree &tree, const ShownHome &home)
+// From its parts: the policy's and the session's, the caller's, and what names files that the start brought in.
+EnvironmentInput whole_environment(const Heard &heard, const OpenedSession &session, const Fetched &fetched, const ShellPlaces &shell)
 {
-    hear_shell(entered, heard, session, home);
-    name_git_config(entered.environment);
-    keep_from_downloading(entered.environment, heard.policy.network, missing_search_tools());
+    EnvironmentInput environment = session.environment;
+    environment.presentation = shell.presentation;
+    environment.user_path = shell.path;
+    environment.host_files = fetched.synced.host_files;
+    environment.certificates_inside = fetched.certificates_inside;
+    if (fetched.has_ssh_key) name_ssh_command(environment);
+    if (fetched.has_signing_key) name_signing_key(environment);
+    if (fetched.unsigned_for == GitSigning::repositorys) leave_commits_unsigned(environment);
+    name_git_config(environment);
+    keep_from_downloading(environment, heard.policy.network, missing_search_tools());
+    return environment;
+}
+
+LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &session, const RootTree &tree, const ShellPlaces &shell,
+                     const EnvironmentInput &environment)
+{
+    entered.tell(untold(session.state, "told-shell", shell.notices, heard.request.debug));
     if (heard.request.debug) {
-        auto variables = layer_environment(entered.environment);
+        auto variables = layer_environment(environment);
         entered.tell({"session " + entered.id, std::string("sandbox.method: ") + to_string(heard.policy.sandbox.method),
                       "TMPDIR=" + escape_for_display(variables["TMPDIR"].value), "PATH=" + escape_for_display(variables["PATH"].value)});
     }
@@ -282,7 +289,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.arguments = arguments_of(entered, heard, session);
     record.arguments.emplace(record.arguments.begin());
     std::tie(record.binary, record.arguments.front()) = program_of(heard.policy.agent, heard.request.program);
-    record.environment = compose_environment(entered.environment);
+    record.environment = compose_environment(environment);
     record.project = session.project_path;
     record.below = heard.project.below;
     record.cwd_inode = heard.project.cwd_inode;
@@ -307,7 +314,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
 
 std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const Heard &heard, const OpenedSession &session)
 {
-    if (!has_gate(heard)) return {};
+    if (!heard.has_gate()) return {};
     GateRoot root = make_gate_root(session.directory);
     if (heard.policy.limits.cpu) root.cpu = heard.policy.limits.cpu->amount;
     return std::make_unique<SessionGate>(*entered.sandbox, std::move(root));
@@ -330,13 +337,15 @@ void open_gate(const Entered &entered, const Heard &heard, SessionGate &gate)
 Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, std::unique_ptr<SessionGate> asked_gate)
     : begun(Clock::now()), control(start_sandbox(entered, heard, session, view)), gate(std::move(asked_gate)),
       denials(gate ? show_gate(entered, heard, session, view.tree) : UniqueFd()), leftovers(entered.root, heard.policy.agent.state_dir),
-      synced(fetch_meanwhile(entered, heard, session, view, home))
+      fetched(fetch_meanwhile(entered, heard, session, view))
 {
 }
 
 Presented::Presented(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched)
-    : terminal(tell_and_give_terminal(entered, heard, session, view.tree, launched)),
-      launch(compose(entered, heard, session, view.tree, launched.home))
+    : shell(hear_shell(entered, heard, session, launched.fetched.home)),
+      environment(whole_environment(heard, session, launched.fetched, shell)),
+      terminal(tell_and_give_terminal(entered, heard, session, view.tree, launched, environment)),
+      launch(compose(entered, heard, session, view.tree, shell, environment))
 {
     if (launch.has_mode_changer)
         modes.emplace(entered.root, "changer of modes", agent_with_groups_of(entered.worker, entered.caller), std::vector<int>(),

@@ -52,13 +52,15 @@ struct Entered {
     const std::unique_ptr<Sandbox> sandbox;
     const UniqueFd termination;
     const Admission admission;
-    const Account worker;         // the agent, for our own programs; its groups are checked later
-    EnvironmentInput environment; // without the values of the policy's files
+    const Account worker; // the agent, for our own programs; its groups are checked later
 };
 
 // --- Second: the caller's request and directory, opened by a child with the caller's rights.
 struct Heard {
     explicit Heard(Entered &entered);
+
+    // Only sessions with a network of hosts.
+    [[nodiscard]] bool has_gate() const { return policy.network.mode == NetworkMode::hosts && defence_is_on("gate"); }
 
     Receiver receiver;
     Request request;
@@ -87,12 +89,16 @@ struct OpenedSession {
     const UniqueFd locked_settings; // empty without settings_lock
     const UniqueFd defaults;
     const std::vector<std::string> placeholders; // for the keys of the policy's providers, which its gate holds
+    const EnvironmentInput environment;          // what the policy and this session set, without the values of the policy's files
 };
 
 // The configuration is up to date in the home, as it must be before an agent sees it. Made only by bring_config_in.
 class Synced {
     friend Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session);
-    Synced() = default;
+    explicit Synced(std::vector<EnvAssignment> of_files) : host_files(std::move(of_files)) {}
+
+public:
+    std::vector<EnvAssignment> host_files; // variables of the caller's own files
 };
 
 // Reads as the caller and writes as the agent, then releases the state to other starts; and reads the caller's variables.
@@ -123,6 +129,15 @@ struct BuiltView {
 // Once the launcher runs: from here on connections of the session arrive at the gate. Reads the keys of providers.
 void open_gate(const Entered &entered, const Heard &heard, SessionGate &gate);
 
+// What the runner fetched meanwhile.
+struct Fetched {
+    Synced synced;
+    ShownHome home;                                         // the visible part of the caller's home
+    std::map<std::string, std::string> certificates_inside; // variables that name files of certificates: their paths inside
+    bool has_ssh_key, has_signing_key;
+    GitSigning unsigned_for; // for whom git would sign, and cannot
+};
+
 struct Launched {
     // A problem from here on ends the sandbox. `asked_gate`: from ask_for_gate.
     Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, std::unique_ptr<SessionGate> asked_gate);
@@ -132,8 +147,7 @@ struct Launched {
     const std::unique_ptr<SessionGate> gate;
     UniqueFd denials;       // for what the gate tells; empty without a gate
     ScratchSweep leftovers; // of other sessions
-    ShownHome home;         // the visible part of the caller's home
-    const Synced synced;
+    Fetched fetched;
 };
 
 // --- Seventh: messages for the user, their terminal, and the data for pi-agent-exec.
@@ -142,6 +156,8 @@ struct Launched {
 struct Presented {
     Presented(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched);
 
+    const ShellPlaces shell; // what the caller's shell sets, as far as it holds inside
+    const EnvironmentInput environment;
     UniqueFd terminal; // the agent's end of the session's pty, if it has one
     const LaunchRecord launch;
     std::optional<Child> modes; // gives directories the set-gid bit while the session lives
