@@ -21,7 +21,7 @@ namespace pi_agent {
 
 namespace {
 
-// What the command line asks for. It throws Failure, or Nothing (admin/text/terminal.hpp).
+// What the command line asks for. It throws Failure, or NothingToDo (admin/text/terminal.hpp).
 using Action = std::function<void()>;
 
 // --- The table, and how CLI11 gets it.
@@ -430,7 +430,7 @@ int main(int argc, char **argv)
         std::cout.flush();
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
-    } catch (const Nothing &nothing) {
+    } catch (const NothingToDo &nothing) {
         say(nothing.what());
         return nothing_status;
     } catch (const PolicyError &error) {

@@ -196,7 +196,7 @@ WrapperOptions parse_options(int argc, const char *const *argv)
     }
     for (; index < argc; ++index)
         options.request.arguments.emplace_back(argv[index]);
-    if (!options.request.allow.empty() && options.request.narrowing.network != LeftNetwork::policys)
+    if (!options.request.allow.empty() && options.request.narrowing.network != LeftNetwork::all)
         throw Failure(FailureKind::command_line,
                       "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
     return options;

@@ -170,7 +170,7 @@ void tell_what_starts(std::ostream &out)
 InstalledAgent require_current(const AsRoot &root, const std::string &name)
 {
     const auto current = current_agent(installed_agents(root), name);
-    if (!current) throw Nothing(fmt::format("{} is not installed here; 'sudo pi-agentctl install-agent {}' installs it", name, name));
+    if (!current) throw NothingToDo(fmt::format("{} is not installed here; 'sudo pi-agentctl install-agent {}' installs it", name, name));
     return *current;
 }
 
@@ -263,7 +263,8 @@ void run_agent_rollback(const std::string &name, bool yes, std::ostream &out)
     const auto all = installed_agents(root);
     const auto former = std::ranges::find_if(
         all, [&](const InstalledAgent &agent) { return agent.name == request.agent && agent.is_previous && !agent.is_current; });
-    if (former == all.end()) throw Nothing(fmt::format("there is no version of {} before {} on this host", request.agent, current.version));
+    if (former == all.end())
+        throw NothingToDo(fmt::format("there is no version of {} before {} on this host", request.agent, current.version));
     require_consent(fmt::format("Start {} {} instead of {} from now on?", request.agent, former->version, current.version), yes);
     const auto applying = take_apply_lock(root);
     switch_back(root, request.agent);
@@ -279,7 +280,7 @@ void run_agent_prune(bool yes, std::ostream &out)
     std::vector<InstalledAgent> old;
     for (auto &agent : installed_agents(root))
         if (!agent.is_current && !agent.is_previous) old.push_back(std::move(agent));
-    if (old.empty()) throw Nothing("there is nothing to remove: of each agent only the version in use and the one before are here");
+    if (old.empty()) throw NothingToDo("there is nothing to remove: of each agent only the version in use and the one before are here");
     if (!live_sessions(root).empty())
         throw Failure(ExitStatus::limit, "sessions run, and may still read an old version; try again when they have ended");
     std::string question = "Remove";

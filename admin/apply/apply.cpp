@@ -31,7 +31,7 @@ PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
     auto applied = read_applied(root);
     if (applied.last && !are_same(*applied.last, installed)) return std::move(*applied.last);
     if (applied.previous) return std::move(*applied.previous);
-    throw Nothing("no earlier policy was applied on this host, so rollback has nothing to return to");
+    throw NothingToDo("no earlier policy was applied on this host, so rollback has nothing to return to");
 }
 
 // Completes what a rollback or an edit was killed in: some of the policy's files were there already, and others not yet.

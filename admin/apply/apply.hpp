@@ -23,7 +23,7 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
 
 // If the installed policy is not the one that was last applied, the last applied one comes back; otherwise the one that was applied before
 // it. So a second rollback takes the first one back. Shows the difference, asks unless `yes`, and checks before it writes anything. If it
-// fails, the files that it replaced come back. Throws Nothing if there is no earlier policy.
+// fails, the files that it replaced come back. Throws NothingToDo if there is no earlier policy.
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl remove: undoes what apply did to this host.
@@ -118,11 +118,11 @@ struct ChangeOrder {
 // A new entry, as a file of users.d.
 void run_user_add(const std::string &name, const std::vector<std::string> &roots, const ChangeOrder &order, std::ostream &out,
                   std::ostream &warnings);
-// Removes that file, after a question. Throws Nothing without an entry.
+// Removes that file, after a question. Throws NothingToDo without an entry.
 void run_user_remove(const std::string &name, const ChangeOrder &order, std::ostream &out, std::ostream &warnings);
 // In policy.d/set.yaml, or a user's in users.d/NAME.yaml.
 void run_set(const std::string &key, const std::string &value, const ChangeOrder &order, std::ostream &out, std::ostream &warnings);
-// As the files say it. Throws Nothing where they do not, with the default.
+// As the files say it. Throws NothingToDo where they do not, with the default.
 void run_get(const std::string &key, bool json, std::ostream &out);
 
 // What `apply` would do with these files, or what would stop it.
@@ -246,7 +246,7 @@ std::string variable_of_key(const std::string &provider);
 void require_plain_key(const std::string &value);
 
 // Asks what `order` leaves open. `has_key_file`: key_file() exists, and is used unless an answer says otherwise; of a provider's own file
-// nothing is asked. Throws Nothing at the end of input. Nothing is written before it returns.
+// nothing is asked. Throws NothingToDo at the end of input. Nothing is written before it returns.
 InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, bool has_key_file, std::ostream &questions);
 // The same without questions. A key comes from standard input: a line without an echo at a terminal, else the first line.
 InitAnswers answers_of(const InitOrder &order, const Observer &observer);

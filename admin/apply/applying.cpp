@@ -201,12 +201,12 @@ private:
         try {
             lock_ = take_apply_lock(root_);
         } catch (const Failure &failure) {
-            is_anothers_ = true; // whoever holds it takes up what is unfinished
+            belongs_to_another_ = true; // whoever holds it takes up what is unfinished
             throw Failure(FailureKind::changed_meanwhile, std::string("another command changes this host meanwhile: ") + failure.what());
         }
         const auto note = read_unfinished(root_); // somebody else may have gone on with it, or ended it, while the lock was free
-        is_anothers_ = note ? note->command != noted_ : !noted_.empty();
-        if (is_anothers_)
+        belongs_to_another_ = note ? note->command != noted_ : !noted_.empty();
+        if (belongs_to_another_)
             throw Failure(FailureKind::changed_meanwhile, "another command changed this host meanwhile; look at what it said");
         if (!is_installed(wanted_.files))
             throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile; run the command again");
@@ -215,7 +215,7 @@ private:
     // Returns how the message begins.
     std::string take_back()
     {
-        if (!can_go_back_ || is_anothers_) return "";
+        if (!can_go_back_ || belongs_to_another_) return "";
         std::string begin = "nothing is applied: ";
         if (!noted_.empty()) {
             Changes changes(false, out_);
@@ -243,7 +243,7 @@ private:
     HostBefore before_;               // the host before the first change
     std::string noted_;               // the command that the note of an unfinished change names; empty without one
     bool was_cut_short_ = false, can_go_back_ = false;
-    bool is_anothers_ = false;
+    bool belongs_to_another_ = false;
 };
 
 } // namespace

@@ -329,7 +329,7 @@ void run_user_remove(const std::string &name, const ChangeOrder &order, std::ost
     auto changing = begin_change("user remove");
     const KeyPath path = {"users", name};
     const auto *source = find_source(changing.files, path);
-    if (source == nullptr) throw Nothing("the policy has no entry users." + escape_for_display(name));
+    if (source == nullptr) throw NothingToDo("the policy has no entry users." + escape_for_display(name));
     if (!user_of_file(source->name, policy_path)) refuse_change(*source, path);
     auto wanted = changing.files;
     std::erase_if(wanted, [source](const PolicySource &each) { return each.name == source->name; });
@@ -367,7 +367,7 @@ void run_get(const std::string &key, bool json, std::ostream &out)
                     {"default", text_or_null(standard)}},
                    out);
     if (!value)
-        throw Nothing(escape_for_display(key) + " is not set" + name.doubt + (standard.empty() ? "" : "; its default is " + standard));
+        throw NothingToDo(escape_for_display(key) + " is not set" + name.doubt + (standard.empty() ? "" : "; its default is " + standard));
     if (json) return;
     // As it is, unless a terminal would obey it.
     const auto text = value->kind == YamlNode::Kind::scalar ? value->text : yaml_line(*value);

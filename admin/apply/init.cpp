@@ -141,13 +141,13 @@ std::string existing_policy(const std::string &path)
 }
 
 // As root, only where nobody else could lead it elsewhere.
-UniqueFd open_holder(const std::string &directory, bool is_policys)
+UniqueFd open_holder(const std::string &directory, bool holds_policy)
 {
     if (::geteuid() != 0) {
         auto holder = open_or_throw("cannot open " + escape_for_display(directory), directory, O_RDONLY | O_DIRECTORY);
         return holder;
     }
-    if (is_policys) make_policy_directory(directory);
+    if (holds_policy) make_policy_directory(directory);
     return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
 }
 

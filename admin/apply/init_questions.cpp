@@ -18,7 +18,7 @@ void ask_until_taken(const std::string &question, const std::string &otherwise, 
 {
     for (;;) {
         auto answer = ask_line(question, otherwise);
-        if (!answer) throw Nothing("nothing is changed");
+        if (!answer) throw NothingToDo("nothing is changed");
         if (*answer == "y" || *answer == "yes") answer = otherwise; // people who agree type this
         try {
             return take(*answer);
@@ -145,7 +145,7 @@ void take_key(const std::string &key, InitAnswers &answers)
     const auto variable = variable_of_key(key);
     const auto provider = provider_outside(key, answers.policy.network);
     const auto value = read_hidden("   The value of " + variable + " (it is not shown):");
-    if (!value) throw Nothing("nothing is changed");
+    if (!value) throw NothingToDo("nothing is changed");
     require_plain_key(*value);
     answers.key = ProviderKey{file_of_key(key, answers.policy.network), (provider ? "" : variable + "=") + *value + "\n"};
     answers.policy.provider = provider;

@@ -298,7 +298,7 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
 {
     const auto starts = starts_for_caller(query, notes);
     if (json) return print_json({{"starts", starts}}, out);
-    if (starts.empty()) throw Nothing("the record contains no such session or refusal");
+    if (starts.empty()) throw NothingToDo("the record contains no such session or refusal");
     std::vector<Row> rows;
     for (const auto &start : starts) {
         const auto &place = place_of(start.directory, start.project);
@@ -333,7 +333,7 @@ void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostrea
         // Looked at first, so that what is recorded before a session goes is still read.
         const bool is_gone = ::geteuid() == 0 && !session_exists(AsRoot::claim(), chosen);
         const auto [entries, is_cut] = read_session_log(chosen);
-        if (entries.empty()) throw Nothing("nothing is logged of the session " + chosen);
+        if (entries.empty()) throw NothingToDo("nothing is logged of the session " + chosen);
         if (is_cut && told == 0)
             notes << "pi-agentctl: more is logged of this session than one look holds; the oldest lines are left out\n";
         for (; told < entries.size(); ++told)
@@ -376,7 +376,7 @@ void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::os
             list.push_back(to_object(denial));
         return print_json({{"denials", list}}, out);
     }
-    if (denials.empty()) throw Nothing("the record contains no denied connection");
+    if (denials.empty()) throw NothingToDo("the record contains no denied connection");
     std::vector<Row> rows;
     for (const auto &denial : denials)
         rows.push_back({to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),

@@ -218,7 +218,7 @@ std::string choose_session(const std::vector<std::string> &ids, const std::strin
         if (!id.empty() && known.compare(0, id.size(), id) == 0) fitting.push_back(known);
     if (fitting.size() == 1) return fitting.front();
     const std::string shown = escape_for_display(id);
-    if (fitting.empty()) throw Nothing("no session begins with " + shown + "; '" + listing + "' lists them");
+    if (fitting.empty()) throw NothingToDo("no session begins with " + shown + "; '" + listing + "' lists them");
     throw Failure(ExitStatus::usage,
                   fmt::format("{} sessions begin with {}; write more digits of the one that you mean", fitting.size(), shown));
 }
@@ -334,7 +334,7 @@ void run_stop(const StopOrder &order, std::ostream &out)
         const auto id = choose_session(ids_of(sessions), *order.id, is_root ? "sudo pi-agentctl sessions" : "pi-agentctl sessions");
         std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
     }
-    if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "no session runs");
+    if (sessions.empty()) throw NothingToDo(order.user ? escape_for_display(*order.user) + " has no session" : "no session runs");
     const auto left = is_root ? end_as_root(sessions, order.message) : end_own(sessions);
     for (const auto &session : sessions)
         if (std::ranges::find(left, session.id) == left.end())

@@ -13,8 +13,8 @@ namespace pi_agent {
 // As look_at_sessions (runner/root/own/questions.hpp); `user` is a name of the user database, or Failure(usage).
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user);
 
-// Which of these `id`, a whole one or its beginning, names. Throws Nothing if there is no such session, with `listing`, the command that
-// lists them, and Failure(usage) for several.
+// Which of these `id`, a whole one or its beginning, names. Throws NothingToDo if there is no such session, with `listing`, the command
+// that lists them, and Failure(usage) for several.
 std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing);
 
 // Root lists everybody's, or those of `user`. Others list their own: the runner answers (ask_own).
@@ -26,8 +26,8 @@ struct StopOrder {
     std::optional<std::string> user;
     std::optional<std::string> message; // the administrator's words for their users, and for the record
 };
-// Returns when they are gone. Others than root end their own. Throws Nothing if there is no session to end, Failure(system_failure) if one
-// does not end.
+// Returns when they are gone. Others than root end their own. Throws NothingToDo if there is no session to end, Failure(system_failure) if
+// one does not end.
 void run_stop(const StopOrder &order, std::ostream &out);
 
 // For people and terminals: throws Failure(usage) for a text that could be anything but a line of words.
@@ -164,7 +164,8 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 // Says so where the look kept less than the record has.
 void tell_if_cut(const RecordRead &record, std::ostream &notes);
 
-// Both throw Nothing if nothing is recorded. A user who cannot read the journal sees their own history, and has no logs: Failure(denied).
+// Both throw NothingToDo if nothing is recorded. A user who cannot read the journal sees their own history, and has no logs:
+// Failure(denied).
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
 // With `follow` it goes on until the session has ended.
 void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes);
@@ -199,8 +200,8 @@ struct DenialQuery {
 // In the order of their times.
 std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, const DenialQuery &query);
 
-// A user who cannot read the journal sees their own. Throws Nothing if the record has no such event, unless it follows. As JSON, what it
-// follows comes one object a line.
+// A user who cannot read the journal sees their own. Throws NothingToDo if the record has no such event, unless it follows. As JSON, what
+// it follows comes one object a line.
 void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::ostream &notes);
 
 // How others than root see and end their own sessions: the runner is asked, by the same sudo rule by which pi starts it.

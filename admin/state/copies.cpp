@@ -157,7 +157,7 @@ UniqueFd open_sessions_of_agent(const AsRoot &root, const UserState &state)
                     send_answer(channel, found ? "y" : "n", found ? std::vector<int>{found.get()} : std::vector<int>{});
                 });
     auto answer = child.receive();
-    if (answer.fds.size() != 1) throw Nothing("the agent of " + escape_for_display(state.user) + " has no sessions to export");
+    if (answer.fds.size() != 1) throw NothingToDo("the agent of " + escape_for_display(state.user) + " has no sessions to export");
     return std::move(answer.fds.front());
 }
 

@@ -281,7 +281,7 @@ static void to_json(nlohmann::json &json, const SizeOfState &size)
 UserState find_state(const AsRoot &root, const std::string &state_dir, const std::string &user)
 {
     auto states = find_states(root, state_dir, user);
-    if (states.empty()) throw Nothing("no state of " + escape_for_display(user) + " is kept in " + state_dir + "/users");
+    if (states.empty()) throw NothingToDo("no state of " + escape_for_display(user) + " is kept in " + state_dir + "/users");
     return std::move(states.front());
 }
 
@@ -290,8 +290,8 @@ void run_state(const std::optional<std::string> &user, bool json, std::ostream &
     const auto sizes = sizes_for_caller(user);
     if (json) return print_json({{"states", sizes}}, out);
     if (sizes.empty()) {
-        if (::geteuid() != 0) throw Nothing("no state is kept of you");
-        throw Nothing(user ? "no state is kept of " + escape_for_display(*user) : "no state is kept of any user");
+        if (::geteuid() != 0) throw NothingToDo("no state is kept of you");
+        throw NothingToDo(user ? "no state is kept of " + escape_for_display(*user) : "no state is kept of any user");
     }
     std::vector<Row> rows;
     for (const auto &size : sizes) {

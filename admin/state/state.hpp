@@ -9,7 +9,7 @@ namespace pi_agent {
 
 // --- pi-agentctl state: what is kept for each user, and how large it is.
 
-// The state of one user. Throws Nothing without one.
+// The state of one user. Throws NothingToDo without one.
 UserState find_state(const AsRoot &root, const std::string &state_dir, const std::string &user);
 
 // The command.
@@ -18,8 +18,8 @@ void run_state(const std::optional<std::string> &user, bool json, std::ostream &
 // --- pi-agentctl state export: the agent's own records of its sessions, given to the user whose agent it is.
 
 // Copies the content of `sessions` in the agent's directory into `directory`, which is made, or empty, and belongs to the user. A child
-// with the agent's rights reads, one with the user's rights writes, and root handles neither's paths nor bytes. Throws Nothing if there is
-// no state, or nothing in it.
+// with the agent's rights reads, one with the user's rights writes, and root handles neither's paths nor bytes. Throws NothingToDo if there
+// is no state, or nothing in it.
 void run_state_export(const std::string &user, const std::string &directory, std::ostream &out);
 
 // --- pi-agentctl state prune and reset, and what `remove --state` takes away: each user's part by a child with the agent's rights.
@@ -30,7 +30,7 @@ void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostr
 // Empties a user's home and forgets what is known of it: the next start is like the first. Throws Failure(limit) while a session lives.
 void run_state_reset(const std::string &user, bool yes, std::ostream &out);
 
-// Removes all that is kept for one user, with its directory; `name` is the user's in paths. Throws Nothing without any, Failure(limit)
+// Removes all that is kept for one user, with its directory; `name` is the user's in paths. Throws NothingToDo without any, Failure(limit)
 // while a session of theirs lives.
 void remove_state_of(const AsRoot &root, const std::string &state_dir, const std::string &name);
 

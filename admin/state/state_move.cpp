@@ -255,9 +255,9 @@ void run_state_move(bool yes, std::ostream &out)
     const auto policy = load_policy(policy_path);
     const auto &wanted = policy.agent.state_dir;
     const auto before = read_state_place(root);
-    if (before.is_settled() && before.place == wanted) throw Nothing("the agents' homes are in " + wanted + " already");
+    if (before.is_settled() && before.place == wanted) throw NothingToDo("the agents' homes are in " + wanted + " already");
     if (before.is_settled() && !holds_homes(root, before.place))
-        throw Nothing("no homes are in " + before.place + ", so nothing has to move; next: sudo pi-agentctl apply");
+        throw NothingToDo("no homes are in " + before.place + ", so nothing has to move; next: sudo pi-agentctl apply");
     require_consent(before.is_settled() ? "Move the agents' homes from " + before.place + " to " + wanted + "?"
                                         : "Finish the move of the agents' homes that was interrupted, or take it back?",
                     yes);

@@ -216,7 +216,7 @@ void require_consent(const std::string &question, bool yes)
     if (yes) return;
     if (::isatty(STDIN_FILENO) != 1)
         throw Failure(ExitStatus::usage, question + " Standard input is not a terminal, so nobody can confirm: use --yes");
-    if (ask_letter(question + " [y/n]", "yn") != 'y') throw Nothing("nothing was changed");
+    if (ask_letter(question + " [y/n]", "yn") != 'y') throw NothingToDo("nothing was changed");
 }
 
 Variable own_environment()

@@ -18,8 +18,8 @@ std::string read_draft(const std::string &path);
 
 // --- Asking the administrator at the terminal.
 
-// Returns if the answer is yes, or `yes` says so already (--yes). Throws Nothing if the answer is anything else, and Failure(usage) if it
-// cannot ask, because standard input is not a terminal.
+// Returns if the answer is yes, or `yes` says so already (--yes). Throws NothingToDo if the answer is anything else, and Failure(usage) if
+// it cannot ask, because standard input is not a terminal.
 void require_consent(const std::string &question, bool yes);
 
 // The first letter of the answer, one of `letters`; asks again until it is one. At the end of input, or if it cannot ask, the last of
@@ -53,9 +53,9 @@ int run_editor(const std::vector<std::string> &editor, const std::string &file);
 
 constexpr int nothing_status = 1; // as of grep(1): there was nothing to find
 
-class Nothing : public std::runtime_error {
+class NothingToDo : public std::runtime_error {
 public:
-    explicit Nothing(const std::string &text) : std::runtime_error(text) {}
+    explicit NothingToDo(const std::string &text) : std::runtime_error(text) {}
 };
 
 // --- The refusal of what only root can do.

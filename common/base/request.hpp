@@ -41,9 +41,9 @@ enum class Program { agent, shell, canary };
 const char *to_string(Program program) noexcept;
 
 // What a start gives up of what the policy allows it: no value here asks for more than another.
-enum class LeftNetwork { policys, loopback, none };
+enum class LeftNetwork { all, loopback, none };
 struct Narrowing {
-    LeftNetwork network = LeftNetwork::policys;
+    LeftNetwork network = LeftNetwork::all;
     bool read_only = false;    // change nothing in the project
     bool project_only = false; // see the repository alone, as by projects.scope
 };

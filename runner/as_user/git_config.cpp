@@ -199,7 +199,7 @@ private:
                          ? "ask the administrator to install git-lfs on this host"
                          : "outside, set it in the repository (git config filter.NAME.clean ...) to a program that the session has"));
         const bool users = found_.identity.signs_commits || found_.identity.signs_tags;
-        if (repository.signs.value_or(users)) found_.signing = repository.signs ? GitSigning::repositorys : GitSigning::users;
+        if (repository.signs.value_or(users)) found_.signing = repository.signs ? GitSigning::of_repository : GitSigning::of_user;
     }
 
     const UserPaths &paths_;

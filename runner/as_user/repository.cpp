@@ -145,7 +145,7 @@ RepositorySettings settings_of(const GitPlace &place)
 
 const char *words_for(GitSigning signing)
 {
-    return signing == GitSigning::repositorys ? "this repository's settings sign commits" : "your git signs commits";
+    return signing == GitSigning::of_repository ? "this repository's settings sign commits" : "your git signs commits";
 }
 
 // As git looks at it (safe.directory in git-config(1)).

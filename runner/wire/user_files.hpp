@@ -81,7 +81,7 @@ constexpr std::size_t git_file_copy_limit = 64UL * 1024; // bytes of a file that
 constexpr std::size_t git_file_count = 5;
 
 // Whose settings ask for signed commits.
-enum class GitSigning { none, users, repositorys };
+enum class GitSigning { none, of_user, of_repository };
 
 // Notices for the user: at each start, and once for the repository.
 struct GitNotices {
@@ -107,7 +107,7 @@ struct GitOfUser {
         archive(self.problem);
         archive.bounded(self.notices.always, git_notice_limit);
         archive.bounded(self.notices.once, git_notice_limit);
-        archive.bounded(self.notices.unsigned_for, GitSigning::repositorys, not_gits);
+        archive.bounded(self.notices.unsigned_for, GitSigning::of_repository, not_gits);
         archive(self.unsigned_notice);
         archive.require([&] { return self.has_small_files(); }, not_gits);
     }

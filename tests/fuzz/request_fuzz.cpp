@@ -71,7 +71,7 @@ Request make_request(FuzzedDataProvider &choices)
     request.tmpdir = choices.ConsumeRandomLengthString(64);
     request.debug = choices.ConsumeBool();
     request.sessions = choices.ConsumeBool();
-    request.narrowing = {choices.PickValueInArray({LeftNetwork::policys, LeftNetwork::loopback, LeftNetwork::none}), choices.ConsumeBool(),
+    request.narrowing = {choices.PickValueInArray({LeftNetwork::all, LeftNetwork::loopback, LeftNetwork::none}), choices.ConsumeBool(),
                          choices.ConsumeBool()};
     for (auto count = choices.ConsumeIntegralInRange(0, 3); count > 0; --count)
         request.allow.push_back(choices.ConsumeRandomLengthString(32));

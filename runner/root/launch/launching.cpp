@@ -270,7 +270,7 @@ EnvironmentInput whole_environment(const Heard &heard, const OpenedSession &sess
     environment.certificates_inside = fetched.certificates_inside;
     if (fetched.has_ssh_key) name_ssh_command(environment);
     if (fetched.has_signing_key) name_signing_key(environment);
-    if (fetched.unsigned_for == GitSigning::repositorys) leave_commits_unsigned(environment);
+    if (fetched.unsigned_for == GitSigning::of_repository) leave_commits_unsigned(environment);
     name_git_config(environment);
     keep_from_downloading(environment, heard.policy.network, missing_search_tools());
     return environment;

@@ -133,9 +133,9 @@ TEST_CASE("a session is named by as much of its id as no other begins with")
     CHECK(choose_session(ids, "1", "list") == "1cc");
     CHECK(choose_session(ids, "0ab", "list") == "0ab");
     CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "0", "list")), Failure);
-    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "2", "list")), Nothing);
-    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "", "list")), Nothing);
-    CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1", "list")), Nothing);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "2", "list")), NothingToDo);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "", "list")), NothingToDo);
+    CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1", "list")), NothingToDo);
 }
 
 TEST_CASE("a try of the sandbox is no user's start, and a user's own canary is one")

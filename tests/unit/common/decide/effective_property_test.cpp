@@ -162,9 +162,9 @@ TEST_CASE("what a start reaches is a part of what it would reach without asking,
             CHECK_MESSAGE((!start.read_only || !after.contains("write the repository")), text);
             CHECK_MESSAGE((!start.project_only || !after.contains("read the rest of the root")), text);
             CHECK_MESSAGE((start.network != LeftNetwork::none || asked.network.mode == NetworkMode::none), text);
-            CHECK_MESSAGE((start.network == LeftNetwork::policys || !after.contains("8.8.8.8/32")), text);
-            CHECK_MESSAGE((start.network == LeftNetwork::policys || !after.contains("host a.example")), text);
-            CHECK_MESSAGE((start.network == LeftNetwork::policys || !after.contains("host 10.1.2.3")), text);
+            CHECK_MESSAGE((start.network == LeftNetwork::all || !after.contains("8.8.8.8/32")), text);
+            CHECK_MESSAGE((start.network == LeftNetwork::all || !after.contains("host a.example")), text);
+            CHECK_MESSAGE((start.network == LeftNetwork::all || !after.contains("host 10.1.2.3")), text);
             CHECK_MESSAGE(reach_of(narrowed(asked, start)) == after, text); // asking twice changes nothing
             narrower += after.size() < before.size() ? 1 : 0;
         } catch (const Failure &failure) {
@@ -233,7 +233,7 @@ TEST_CASE("a start has routes to the providers that its levels give, where a gat
         const Narrowing start{static_cast<LeftNetwork>(draw.below(3)), draw.coin(), draw.coin()};
         try {
             const auto asked = narrowed(policy, start);
-            const bool has_gate = asked.network.mode == NetworkMode::hosts && start.network == LeftNetwork::policys;
+            const bool has_gate = asked.network.mode == NetworkMode::hosts && start.network == LeftNetwork::all;
             CHECK_MESSAGE(written(routed_providers(asked)) == (has_gate ? own.value_or(top) : "{}"), "seed " << seed << ": " << text);
             CHECK_MESSAGE(written(asked.providers) == own.value_or(top), "seed " << seed << ": " << text);
             with_routes += routed_providers(asked).empty() ? 0 : 1;

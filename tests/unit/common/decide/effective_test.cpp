@@ -329,7 +329,7 @@ TEST_CASE("a start that closes the network gives up the route to providers, and 
     const auto loopback = narrowed(policy, {LeftNetwork::loopback, false, false});
     CHECK((loopback.network.mode == NetworkMode::hosts && loopback.network.hosts.size() == 1 && routed_providers(loopback).empty()));
     CHECK(loopback.providers.size() == 1);
-    CHECK(routed_providers(narrowed(policy, {LeftNetwork::policys, true, true})).size() == 1);
+    CHECK(routed_providers(narrowed(policy, {LeftNetwork::all, true, true})).size() == 1);
 }
 
 TEST_CASE("a host that the policy does not let its user add is refused with the place that says so")

@@ -175,7 +175,7 @@ TEST_CASE("settings that a higher layer numbers from 0 follow the product's, and
 
 TEST_CASE("root takes bounded texts, and files that lie beside the configuration")
 {
-    GitOfUser found{"[user]\n", "[commit]\n", {{"allowed_signers", "x"}, {"ignore", ""}}, "", {{"a"}, {"b"}, GitSigning::users}, "c"};
+    GitOfUser found{"[user]\n", "[commit]\n", {{"allowed_signers", "x"}, {"ignore", ""}}, "", {{"a"}, {"b"}, GitSigning::of_user}, "c"};
     CHECK(encode(decode_fields<GitOfUser>(encode(found))) == encode(found));
     for (const char *name : {"", ".", "..", "../gitconfig", "a/b", "A", "a.b"})
         CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(GitOfUser{"", "", {{name, "x"}}})), ProtocolError);

@@ -75,7 +75,7 @@ struct Host {
                 text += name + ":" + content + " ";
             for (const auto &notice : all.notices)
                 text += notice + " ";
-            if (all.signing != GitSigning::none) text += all.signing == GitSigning::users ? "users " : "repositorys ";
+            if (all.signing != GitSigning::none) text += all.signing == GitSigning::of_user ? "users " : "repositorys ";
             for (const auto &notice : all.once)
                 text += "once: " + notice + " ";
             return all.problem + text.substr(0, text.find_last_not_of(' ') + 1);
