@@ -279,8 +279,9 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     const ControlGroup group = group_of(session_id, service_name(session_id));
     empty_group(group, in_seconds(cleanup_group_seconds));
     if (defence_is_on("gate-ends")) empty_group(group_of(session_id, gate_name(session_id)), in_seconds(cleanup_gate_seconds));
-    const UniqueFd session = try_open_session(open_sessions(), session_id);
+    UniqueFd session = try_open_session(open_sessions(), session_id);
     const bool is_of_docker = session && has_name(session, docker_mark, "looking whether the session is one of docker's");
+    session.reset(); // what is removed below is not held open
     // Nobody else removes a container whose client was killed before it started it.
     if (is_of_docker && defence_is_on("docker:removed"))
         remove_container(root, container_name(session_id), in_seconds(cleanup_docker_seconds));

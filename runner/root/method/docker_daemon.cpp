@@ -3,9 +3,9 @@
 
 #include "common/host/beneath.hpp"
 
-#include <boost/asio/local/stream_protocol.hpp>
 #include <exception>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 namespace pi_agent {
 
@@ -28,10 +28,12 @@ constexpr const char *remedy = "; look at it (systemctl status docker), or choos
 
 UniqueFd connect_to_daemon()
 {
-    const boost::asio::local::stream_protocol::endpoint place(docker_socket);
+    sockaddr_un address{AF_UNIX, {}};
+    std::string_view(docker_socket).copy(address.sun_path, sizeof address.sun_path - 1);
     UniqueFd daemon = UniqueFd::adopt(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!daemon) throw_errno("making a socket");
-    if (connect(daemon.get(), place.data(), static_cast<socklen_t>(place.size())) != 0) refuse_errno("connecting to it failed");
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
+    if (connect(daemon.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) refuse_errno("connecting to it failed");
     ucred who{};
     socklen_t length = sizeof who;
     if (getsockopt(daemon.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) throw_errno("asking who answers for docker");

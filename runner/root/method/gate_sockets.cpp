@@ -3,7 +3,7 @@
 
 #include "runner/root/mount/mounts.hpp"
 
-#include <boost/asio/ip/tcp.hpp>
+#include <arpa/inet.h>
 #include <linux/bpf.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -214,14 +214,19 @@ void set_on(FdRef socket, int level, int option)
 // Empty where this kernel has no IPv6, or none there.
 UniqueFd listen_at(const char *address, std::uint16_t port, int type)
 {
-    const boost::asio::ip::tcp::endpoint place(boost::asio::ip::make_address(address), port);
-    const bool is_v6 = place.address().is_v6();
-    UniqueFd made = make_socket(place.protocol().family(), type);
+    sockaddr_in v4{AF_INET, htons(port), {}, {}};
+    sockaddr_in6 v6{AF_INET6, htons(port), 0, {}, 0};
+    const bool is_v6 = inet_pton(AF_INET, address, &v4.sin_addr) != 1;
+    if (is_v6 && inet_pton(AF_INET6, address, &v6.sin6_addr) != 1) throw Failure(ExitStatus::internal, "the gate has no such address");
+    UniqueFd made = make_socket(is_v6 ? AF_INET6 : AF_INET, type);
     if (!made && is_v6) return made;
     if (!made) refuse_port(address, port);
     if (type == SOCK_STREAM) set_on(made, SOL_SOCKET, SO_REUSEADDR);
     if (is_v6) set_on(made, IPPROTO_IPV6, IPV6_V6ONLY);
-    const bool is_bound = bind(made.get(), place.data(), static_cast<socklen_t>(place.size())) == 0;
+    // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): as bind(2) wants it
+    const bool is_bound = (is_v6 ? bind(made.get(), reinterpret_cast<const sockaddr *>(&v6), sizeof v6)
+                                 : bind(made.get(), reinterpret_cast<const sockaddr *>(&v4), sizeof v4)) == 0;
+    // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
     if (!is_bound && is_v6 && errno == EADDRNOTAVAIL) return {};
     if (!is_bound || (type == SOCK_STREAM && listen(made.get(), waiting_connections) != 0)) refuse_port(address, port);
     return made;

@@ -6,10 +6,10 @@
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
 
-#include <boost/asio/local/stream_protocol.hpp>
 #include <csignal>
 #include <fstream>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 namespace pi_agent {
 
@@ -40,10 +40,13 @@ public:
     {
         const std::string directory = path_.substr(0, path_.rfind('/'));
         if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) throw_errno("making the launcher's door");
-        const boost::asio::local::stream_protocol::endpoint place(path_); // an address, whatever the type of the socket
+        sockaddr_un address{AF_UNIX, {}};
+        if (path_.copy(address.sun_path, sizeof address.sun_path - 1) != path_.size())
+            throw Failure(ExitStatus::internal, "the path of the launcher's door is too long");
         listener_ = UniqueFd::adopt(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         launcher_ = duplicate(launcher);
-        if (!listener_ || !launcher_ || bind(listener_.get(), place.data(), static_cast<socklen_t>(place.size())) != 0 ||
+        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
+        if (!listener_ || !launcher_ || bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 ||
             chmod(directory.c_str(), 0755) != 0 || chmod(path_.c_str(), 0666) != 0 || listen(listener_.get(), 1) != 0)
             throw_errno("making the launcher's door");
     }

@@ -34,6 +34,17 @@ TEST_CASE("a process in the namespace of PID 1 is found, and so is a session tha
     CHECK(has(refused({}), "69 the session ended before its network could be checked"));
 }
 
+TEST_CASE("a process that has ended says nothing of a namespace, and whatever else cannot be seen is an error")
+{
+    constexpr pid_t nobodys = 0x7ffffffe; // beyond the largest number of a process
+    if (!namespace_of("1", "uts")) return skipped("PID 1's namespaces cannot be seen here");
+    CHECK(!have_own_namespace({}, "uts"));
+    CHECK(!have_own_namespace({nobodys}, "uts"));
+    CHECK(have_own_namespace({1}, "uts") == false);
+    CHECK(have_own_namespace({nobodys, 1, nobodys}, "uts") == false);
+    CHECK_THROWS_AS(static_cast<void>(have_own_namespace({1}, "none")), SystemFailure);
+}
+
 TEST_CASE("what a host must have for a network is asked before there is a session" * doctest::skip(::geteuid() != 0))
 {
     const auto root = AsRoot::claim();
