@@ -170,23 +170,24 @@ UniqueFd reopen(const PathStep &step, int flags)
 
 } // namespace
 
-bool find_name(FdRef directory, const std::function<bool(const std::string &name)> &satisfies)
+bool find_name(FdRef directory, const std::function<bool(const std::string &name)> &satisfies, const std::string &what)
 {
     auto stream = DirectoryStream::reopened(directory);
-    if (!stream) throw_errno("listing a directory");
+    if (!stream) throw_errno("listing " + what);
     while (const dirent *entry = stream.next())
         if (satisfies(entry->d_name)) return true;
-    if (errno != 0) throw_errno("listing a directory");
+    if (errno != 0) throw_errno("listing " + what);
     return false;
 }
 
-std::vector<std::string> names_in(FdRef directory)
+std::vector<std::string> names_in(FdRef directory, const std::string &what)
 {
     std::vector<std::string> names;
-    find_name(directory, [&](const std::string &name) {
+    const auto take = [&](const std::string &name) {
         names.push_back(name);
         return false;
-    });
+    };
+    find_name(directory, take, what);
     return names;
 }
 
@@ -383,7 +384,7 @@ std::vector<std::string> list_trusted_directory(const std::string &path, const s
 {
     const auto fd = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, what); });
     if (!fd) return {};
-    auto names = names_in(fd);
+    auto names = names_in(fd, escape_for_display(path));
     std::erase_if(names,
                   [&](const std::string &name) { return name.size() <= suffix.size() || !name.ends_with(suffix) || name.front() == '.'; });
     std::sort(names.begin(), names.end());

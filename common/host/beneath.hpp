@@ -35,11 +35,11 @@ UniqueFd find_own_directory_beneath(FdRef top, const std::string &path);
 // Makes every component of `path` a directory, and replaces anything else. Returns the last one, O_RDONLY.
 UniqueFd ensure_directory_beneath(FdRef top, const std::string &path);
 
-// The entries of a directory, in no order, without "." and "..".
-std::vector<std::string> names_in(FdRef directory);
+// The entries of a directory, in no order, without "." and "..". `what` names it in errors.
+std::vector<std::string> names_in(FdRef directory, const std::string &what = "a directory");
 
 // Whether one of them matches; stops at the first.
-bool find_name(FdRef directory, const std::function<bool(const std::string &name)> &satisfies);
+bool find_name(FdRef directory, const std::function<bool(const std::string &name)> &satisfies, const std::string &what = "a directory");
 
 // Renames `name` to a free "name.kept-XXXXXXXX" beside it, which is returned: what the agent made is not deleted.
 std::string set_aside(FdRef directory, const std::string &name);

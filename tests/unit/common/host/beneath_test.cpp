@@ -35,6 +35,7 @@ TEST_CASE("opens what lies beneath, and the top itself by the empty path")
     const FdRef top = place.top;
     CHECK(errno_of([&] { return open_beneath(top, "a/none", O_RDONLY); }) == ENOENT);
     CHECK(errno_of([&] { return open_beneath(top, "a/b/file", O_RDONLY | O_DIRECTORY); }) == ENOTDIR);
+    CHECK_THROWS_WITH_AS(names_in(file, "a/b/file"), doctest::Contains("listing a/b/file"), SystemFailure);
 }
 
 TEST_CASE("follows no link and reaches nothing above")
