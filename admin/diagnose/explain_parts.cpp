@@ -1,6 +1,7 @@
 // The parts of an explanation, by the same functions that compose a start: environment, limits, disk, system calls.
 #include "admin/diagnose/explain.hpp"
 
+#include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/gate_plan.hpp"

@@ -37,8 +37,7 @@ std::vector<std::string> stray_processes(Uid agent)
         text << groups.rdbuf();
         const auto group = groups ? std::optional(text.str()) : std::nullopt;
         // In a slice of a user's sessions, or in a group that runner/root/kernel/control_group.cpp made. Only the beginning of the path
-        // counts
-        // (`cgroups(7)`), because anybody can choose its other names.
+        // counts (`cgroups(7)`), because anybody can choose its other names.
         if (!group || (group->find(":/pi.slice/pi-agent.slice/") != std::string::npos || group->find("::/pi-agent/") != std::string::npos))
             continue;
         std::string name;

@@ -131,6 +131,7 @@ void complete_container(const RenderPlan &plan, const std::vector<std::string> &
     container["volumeMounts"] = mounts;
 }
 
+// Links to services (enableServiceLinks) would be variables of the agent. A Job that has ended stays for an hour, to read its log.
 Json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {
     Json job = object_of(plan, "Job");
@@ -142,6 +143,7 @@ Json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments)
     context["runAsGroup"] = context["fsGroup"] = plan.user.gid.value();
     for (const Gid group : plan.groups)
         context["supplementalGroups"].push_back(group.value());
+    context["seccompProfile"]["localhostProfile"] = seccomp_on_node;
     add_volumes(plan, pod["volumes"]);
     complete_container(plan, arguments, pod["containers"][0]);
     // What is mounted from the workspace must exist, and belong to the agent: the kubelet would make it as root.

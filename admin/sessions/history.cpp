@@ -326,7 +326,6 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
 void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes)
 {
     const auto chosen = is_session_id(id) ? id : choose_session(recorded_sessions(), id, "pi-agentctl history");
-    constexpr std::chrono::milliseconds pause(500);
     std::size_t told = 0;
     for (;; std::this_thread::sleep_for(pause)) {
         // A start that was refused has no end, nor has a session whose host went down.

@@ -266,14 +266,12 @@ int run_editor(const std::vector<std::string> &editor, const std::string &file)
 
 bool is_plain_word(const std::string &text)
 {
-    constexpr std::string_view ambiguous_words =
-        "y Y yes Yes YES n N no No NO on On ON off Off OFF"; // other readers take these for booleans
+    // Readers take these for booleans or nothing, some of them in any case. No number and no date begins as is asked below.
+    for (const char *word : {"y", "yes", "n", "no", "on", "off", "true", "false", "null"})
+        if (::strcasecmp(text.c_str(), word) == 0) return false;
     const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
     const bool begins = !text.empty() && (is_letter(text[0]) || text[0] == '_' || text[0] == '/' || text.starts_with("~/"));
-    YamlNode scalar;
-    scalar.kind = YamlNode::Kind::scalar;
-    scalar.text = text;
-    return begins && is_made_of(text, "/~_-.@") && meaning_of_scalar(scalar) == ScalarMeaning::text && !has_word(ambiguous_words, text);
+    return begins && is_made_of(text, "/~_-.@");
 }
 
 std::string excerpt(std::string_view text, const Position &where)

@@ -66,6 +66,9 @@ TEST_CASE("a word is quoted where a reader could take it for anything else")
         CHECK(yaml_word(plain) == plain);
     for (const std::string odd : {"", "true", "null", "no", "8", "1.5", "-a", "%devs", "a b", "a: b", "a#b", "[a]", "~", "CORP\\bob", "@a"})
         CHECK(yaml_word(odd) == "'" + odd + "'");
+    for (const std::string_view odd :
+         split("y YES oFF True FALSE Null nULL 0x1f 0o17 1_000 1e3 12:30 .inf -.Inf .NaN 2026-11-29 = <<", ' '))
+        CHECK(yaml_word(std::string(odd)) == "'" + std::string(odd) + "'");
     CHECK(yaml_word("it's") == "'it''s'");
     CHECK(failure_of([] { return yaml_word("a\nb"); }).status == 64);
     CHECK(failure_of([] { return yaml_word("\xe2\x80\xae"); }).status == 64);
