@@ -55,7 +55,7 @@ void limit_child()
 }
 
 // The number that stands for the parent in a PID namespace that the parent is not in.
-constexpr pid_t outside = 0;
+constexpr pid_t elsewhere = 0;
 
 pid_t fork_into_own_pid_namespace()
 {
@@ -77,7 +77,7 @@ bool has_hung_up(FdRef channel)
 void die_with_parent(pid_t parent, FdRef channel)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
-    if (getppid() != parent || (parent == outside && has_hung_up(channel))) _exit(1);
+    if (getppid() != parent || (parent == elsewhere && has_hung_up(channel))) _exit(1);
 }
 
 [[noreturn]] void run_child(FdRef channel, const std::function<void(FdRef)> &run)
@@ -115,7 +115,7 @@ Child::Child(const AsRoot &root, std::string name, const Account &identity, cons
     : name_(std::move(name))
 {
     const bool apart = descendants == Descendants::end_with_it && defence_is_on("program-namespace");
-    const pid_t parent = apart ? outside : getpid();
+    const pid_t parent = apart ? elsewhere : getpid();
     start(apart, [&](FdRef channel) {
         std::vector<int> descriptors = keep;
         descriptors.push_back(channel.get());
