@@ -25,15 +25,20 @@ def addresses_of(listing, sections):
     return sorted(address for address in found if address >= first)
 
 
+def files_with_code(places):
+    """Of addr2line's answers. A file of one line has none: gcc 14 gives an instruction that two functions share the line of either."""
+    lines = Counter(place.rpartition(":")[0] for place in {place.partition(" ")[0] for place in places})
+    return [file for file, count in lines.items() if count > 1]
+
+
 def sources_in(program, source):
     """Files of the project that have code in the program, relative to `source`."""
     listing = subprocess.run(["readelf", "--debug-dump=decodedline", program], capture_output=True, text=True, check=True).stdout
     sections = subprocess.run(["readelf", "--sections", "--wide", program], capture_output=True, text=True, check=True).stdout
     asked = "".join(f"{address:#x}\n" for address in addresses_of(listing, sections))
     answers = subprocess.run(["addr2line", "-e", program], input=asked, capture_output=True, text=True, check=True).stdout
-    names = {line.rpartition(":")[0] for line in answers.splitlines()}
     found = set()
-    for name in names:
+    for name in files_with_code(answers.splitlines()):
         parts = PurePosixPath(name).parts
         for start in range(len(parts)):  # the build names them by its own directory
             path = "/".join(parts[start:])

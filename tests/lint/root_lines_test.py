@@ -33,6 +33,10 @@ class RootLines(unittest.TestCase):
     def test_what_the_linker_threw_away_is_at_no_address(self):
         self.assertEqual(root_lines.addresses_of(LISTING, SECTIONS), [0x6140, 0x6145])
 
+    def test_one_line_that_two_functions_share_is_no_code_of_a_file(self):
+        places = ["a.cpp:2", "a.cpp:2 (discriminator 3)", "b.cpp:3", "b.cpp:9"]
+        self.assertEqual(root_lines.files_with_code(places), ["b.cpp"])
+
     def test_headers_come_with_their_sources_and_as_user_and_as_agent_stay_out(self):
         found = root_lines.with_headers(["runner/root/door/a.cpp", "runner/as_agent/writer.cpp"], TREE.get)
         self.assertEqual(found, {"runner/root/door/a.cpp", "runner/root/door/a.hpp", "common/base/text.hpp"})
