@@ -265,6 +265,7 @@ PART = f"{PARTS}/net.yaml"
 
 @pytest.fixture
 def parts(applied):
+    applied.root(["rm", "-rf", PARTS], check=True)  # empty, of another file's tests
     yield lambda: applied.root(f"cd {PARTS} && grep -r . | sort").stdout.decode().splitlines()
     applied.root(["rm", "-rf", PARTS], check=True)
 
