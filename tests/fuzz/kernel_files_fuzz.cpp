@@ -34,7 +34,7 @@ void try_names(const std::string &point, const std::string &source)
     const MountEntry entry = parse_mount(line);
     require(entry.id == 36 && entry.parent == 35 && entry.type == "ext3", "another mount");
     require(entry.point == "/" + point && entry.source == source, "a mount at another place");
-    const auto below = topmost_mounts_below({entry, {37, 36, "/" + point + "/x", "tmpfs", "none"}}, "/" + point);
+    const auto below = topmost_mounts_below({entry, {37, 36, "/" + point + "/x", "tmpfs", "none", ""}}, "/" + point);
     require(below.size() == 1 && below[0] == "x", "another mount lies below");
 }
 

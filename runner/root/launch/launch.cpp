@@ -191,7 +191,7 @@ HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &se
     std::vector<std::string> idle;
     if (!held.problem.empty())
         idle.push_back("limits.disk: " + said->text + " (" + to_string(said->where) + ") is not enforced: " + held.problem);
-    entered.tell(untold(session.state, "told-disk", std::move(idle), heard.request.debug));
+    entered.tell(untold(session.state, "told-disk", idle, heard.request.debug));
     if (!held.notice.empty()) entered.tell({held.notice});
     return held;
 }
@@ -336,7 +336,7 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
         entered.tell(untold_of(session.state, "told-config", heard.project.directory(), {notice}, heard.request.debug));
     // Often in the same directory.
     HostVariables variables = ask_host_env_files(entered.root, entered.caller, policy.host_env_files, heard.agents);
-    entered.tell(untold(session.state, "told-variables", std::move(variables.notices), heard.request.debug));
+    entered.tell(untold(session.state, "told-variables", variables.notices, heard.request.debug));
     return Synced(std::move(variables.assignments));
 }
 

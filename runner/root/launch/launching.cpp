@@ -131,7 +131,7 @@ std::map<std::string, std::string> show_certificates(Entered &entered, const Hea
     CertificateFiles files = ask_certificate_files(entered.root, entered.caller, find_certificate_variables(environment),
                                                    {entered.admission.view, session.project_path, session.state.home_path}, heard.agents);
     show_certificate_files(session.directory, files);
-    entered.tell(untold(session.state, "told-certificates", std::move(files.notices), heard.request.debug));
+    entered.tell(untold(session.state, "told-certificates", files.notices, heard.request.debug));
     return std::move(files.renamed);
 }
 
@@ -217,7 +217,7 @@ UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const Open
                       "). The agent runs as " + entered.admission.agent.name +
                       ", and nothing but the rights of that account keeps it from this host's processes, devices and services"});
     if (const auto open = open_program_notice(heard.policy)) entered.tell({*open});
-    const auto of_home = untold(session.state, "told-home", std::move(launched.fetched.home.notices), always);
+    const auto of_home = untold(session.state, "told-home", launched.fetched.home.notices, always);
     for (const auto &[name, notice] : missed_keys(heard.request.kept_out, environment, heard.policy.host_env_files))
         entered.tell(untold_of(session.state, "told-keys", name, {notice}, always));
     const auto hidden = untold_of(session.state, "told-hidden", heard.project.directory(), name_hidden(tree, heard.project), always);

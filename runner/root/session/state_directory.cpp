@@ -227,7 +227,7 @@ bool ToWrapper::tell_at_once(const RunnerMessage &message) noexcept
     return send(wrapper_, message, Clock::now());
 }
 
-std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always)
+std::vector<std::string> untold(const StateDirectory &state, const char *about, const std::vector<std::string> &notices, bool always)
 {
     const auto is_told = [&] {
         // A user who never had a notice has no such file.

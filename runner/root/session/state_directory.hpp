@@ -81,7 +81,7 @@ private:
 
 // Which of `notices` to send now: all of them, or nothing where the last start had the same ones about `about` (a file of the user's meta).
 // A notice that was absent at a start and is back is sent again: somebody had fixed its cause. With `always`, all of them.
-std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always);
+std::vector<std::string> untold(const StateDirectory &state, const char *about, const std::vector<std::string> &notices, bool always);
 
 // The same, once for each `place`: all of them, or nothing where any earlier start sent exactly these about this place.
 std::vector<std::string> untold_of(const StateDirectory &state, const char *about, const std::string &place,
