@@ -121,20 +121,23 @@ def test_a_failing_call_of_one_start_touches_nothing_of_another_users_session(pr
         swept = [call for call in calls if OF_SWEEPS.search(call[2])]
         assert len(swept) > 20, "the calls of a sweep are not seen"
         failed = ran = 0
-        for _ in range(ROUNDS):
+        for _ in range(2 * ROUNDS):  # another start may make fewer of these calls, and then none fails
+            if failed == ROUNDS:
+                break
             plant_orphans(product.machine, draw)
             name, turn, line = draw.choice(swept if draw.random() < 0.5 else calls)
             error = draw.choice(ERRORS)
             answer, lines = start(product, f"--inject={name}:error={error}:when={turn}")
-            failed += any("(INJECTED)" in seen for seen in lines)
-            ran += answer["ended"] == 0
+            has_failed = any("(INJECTED)" in seen for seen in lines)
+            failed += has_failed
+            ran += has_failed and answer["ended"] == 0
             lost = kept.loses()
             assert lost is None, (name, turn, error, line, lost, [seen for seen in lines if "(INJECTED)" in seen], answer)
-        assert failed > ROUNDS * 0.8, f"only {failed} of {ROUNDS} calls failed, so this shows little"
+        assert failed == ROUNDS, f"only {failed} calls failed in {2 * ROUNDS} starts, so this shows little"
         assert kept.ends_well()
     finally:
         kept.end()
     product.warm_up()  # sweeps what a start left that could not remove it
     product.expect_traces(traces, 10)
     control_seen(f"strace made {failed} calls fail")
-    figures(f"{ROUNDS} starts beside a session, of which {failed} had a call fail and {ran} ran all the same")
+    figures(f"{failed} starts beside a session had a call fail, and {ran} of them ran all the same")

@@ -33,13 +33,15 @@ void try_plain(const RequestHead &head, bool at_proxy)
     require_sound(request->target);
     if (request->is_encrypted) return;
     const std::string written = write_plain_request(head, *request);
-    if (head.fields.size() > 90 || written.size() > request_head_limit) return; // what is added goes beyond a limit for sessions
+    if (std::distance(head.begin(), head.end()) > 90 || written.size() > request_head_limit)
+        return; // what is added goes beyond a limit for sessions
     require(find_head(written, request_head_limit) == written.size(), "what is written is more than one head");
     const RequestHead again = read_request_head(written);
     const PlainRequest same = read_plain_request(again, false, 80);
     require(same.target.host.text == request->target.host.text && same.target.port == request->target.port,
             "what is written goes to another host");
-    require(same.path == request->path && same.body == request->body && again.method == head.method, "what is written is another request");
+    require(same.path == request->path && same.body == request->body && again.method_string() == head.method_string(),
+            "what is written is another request");
 }
 
 } // namespace
