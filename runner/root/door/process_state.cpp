@@ -156,11 +156,16 @@ UniqueFd take_channel(const AsRoot & /*root*/)
     UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (dup2(null.get(), fd) < 0) throw_errno("replacing a standard descriptor");
-    if (channel.get() != 3 && dup3(channel.get(), 3, O_CLOEXEC) < 0) throw_errno("keeping the wrapper's socket");
+    UniqueFd kept = UniqueFd::adopt(dup3(channel.get(), 3, O_CLOEXEC));
+    if (channel.get() == 3) {
+        kept = UniqueFd::adopt(channel.release());
+    } else if (!kept) {
+        throw_errno("keeping the wrapper's socket");
+    }
     if (defence_is_on("close-descriptors") && close_range(4, ~0U, 0) != 0) throw_errno("closing inherited descriptors");
-    static_cast<void>(channel.release()); // closed above, or 3 itself
+    static_cast<void>(channel.release()); // closed above
     static_cast<void>(null.release());    // closed above, or itself a standard descriptor that was missing
-    return UniqueFd::adopt(3);
+    return kept;
 }
 
 void require_host_namespaces(const AsRoot & /*root*/)
