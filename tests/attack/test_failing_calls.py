@@ -163,13 +163,18 @@ def fail_one(target, point, call, when):
     return None
 
 
+# Where the runner and pi-agent-cleanup remove a session at the same time: whoever comes second has nothing left to call for.
+RACED = "end-unrecorded"
+
+
 @pytest.mark.parametrize(("point", "call"), CASES, ids=[f"{call} from {point}" for point, call in CASES])
 def test_a_session_runs_or_ends_in_words_though_one_call_fails(point, call, weak, machine_name, often, control_seen):
     seen = []
     for when in which(point, call, machine_name, often):
         if seen and when <= seen[-1]:
             continue
-        if turn := fail_one(weak, point, call, when):
+        starts = 5 if point == RACED and not seen else 1
+        if turn := next(filter(None, (fail_one(weak, point, call, when) for _ in range(starts))), None):
             seen.append(turn)
         if bool(turn) != FULL:
             break
