@@ -176,10 +176,8 @@ std::uint64_t read_length(std::string_view value)
 
 bool is_same(std::string_view one, std::string_view other) noexcept
 {
-    return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](char left, char right) {
-        const auto lower = [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; };
-        return lower(left) == lower(right);
-    });
+    return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                      [](char left, char right) { return lower_case(left) == lower_case(right); });
 }
 
 bool has_listed_word(std::string_view list, std::string_view word)

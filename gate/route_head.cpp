@@ -56,7 +56,7 @@ std::string unescaped_lower(std::string_view text)
             byte = *meant;
             at += 2;
         }
-        result += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+        result += lower_case(byte);
     }
     return result;
 }
@@ -95,7 +95,7 @@ std::string as_servers_may_see(std::string_view name)
 {
     std::string seen(name);
     for (char &byte : seen)
-        byte = byte == '_' ? '-' : byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+        byte = byte == '_' ? '-' : lower_case(byte);
     return seen;
 }
 

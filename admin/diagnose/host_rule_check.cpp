@@ -147,13 +147,6 @@ private:
 
 using Plain = nlohmann::json;
 
-std::string lower(std::string text)
-{
-    for (char &byte : text)
-        if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
-    return text;
-}
-
 class SecretSearch {
 public:
     explicit SecretSearch(const std::set<std::string> &variables) : variables_(variables) {}
@@ -178,20 +171,20 @@ private:
     [[nodiscard]] bool is_reference(std::string text) const
     {
         for (const char *scheme : {"bearer ", "basic ", "token "})
-            if (lower(text).starts_with(scheme)) text = text.substr(text.find(' ') + 1);
+            if (lower_case(text).starts_with(scheme)) text = text.substr(text.find(' ') + 1);
         if (text.starts_with("${") && text.ends_with("}"))
             text = text.substr(2, text.size() - 3);
         else if (text.starts_with("$"))
             text = text.substr(1);
-        return text.empty() || lower(text) == "none" || variables_.contains(text);
+        return text.empty() || lower_case(text) == "none" || variables_.contains(text);
     }
 
     [[nodiscard]] bool is_secret_value(const std::string &name, const std::string &value) const
     {
         // A header that says who asks: "Authorization", "Proxy-Authorization", "Cookie".
-        const std::string header = lower(name);
-        const bool authorises = (header.ends_with("authorization") || header == "cookie") || lower(value).starts_with("bearer ") ||
-                                lower(value).starts_with("basic ");
+        const std::string header = lower_case(name);
+        const bool authorises = (header.ends_with("authorization") || header == "cookie") || lower_case(value).starts_with("bearer ") ||
+                                lower_case(value).starts_with("basic ");
         return (authorises || looks_secret(name, value)) && !is_reference(value);
     }
 

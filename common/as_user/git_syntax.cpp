@@ -44,11 +44,6 @@ constexpr bool is_key_byte(char byte) noexcept
     return is_letter(byte) || (byte >= '0' && byte <= '9') || byte == '-';
 }
 
-constexpr char to_lower(char byte) noexcept
-{
-    return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-}
-
 class Parser {
 public:
     explicit Parser(std::string_view text) : text_(text)
@@ -103,7 +98,7 @@ private:
                 break;
             }
             if (!is_key_byte(byte) && byte != '.') return false;
-            section_ += to_lower(byte);
+            section_ += lower_case(byte);
         }
         const bool is_named = !section_.empty();
         section_ += '.';
@@ -130,7 +125,7 @@ private:
     {
         GitSetting setting{section_, std::nullopt};
         for (; !at_end_ && is_key_byte(byte); byte = next())
-            setting.name += to_lower(byte);
+            setting.name += lower_case(byte);
         while (byte == ' ' || byte == '\t')
             byte = next();
         if (byte != '\n') {
@@ -214,8 +209,7 @@ std::string_view git_subsection(std::string_view name)
 std::optional<bool> git_truth(const std::optional<std::string> &value)
 {
     if (!value) return true;
-    std::string text = *value;
-    std::transform(text.begin(), text.end(), text.begin(), to_lower);
+    const std::string text = lower_case(*value);
     if (text.find_first_not_of("0123456789") == std::string::npos) return text.find_first_not_of('0') != std::string::npos;
     if (has_word("true yes on", text)) return true;
     return has_word("false no off", text) ? std::optional(false) : std::nullopt;

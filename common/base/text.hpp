@@ -118,10 +118,15 @@ std::optional<Number> to_number(std::string_view text, auto... base) noexcept
 }
 
 // Letters of ASCII in lower case; all else stays.
+constexpr char lower_case(char byte) noexcept
+{
+    return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+}
+
 inline std::string lower_case(std::string text)
 {
     for (char &byte : text)
-        if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
+        byte = lower_case(byte);
     return text;
 }
 

@@ -41,8 +41,7 @@ bool is_name(std::string_view name)
 // An address with a user name in it, which many hosts take a token for; git@ of ssh is not a secret. Or a header that authorises.
 bool holds_secret(std::string_view text)
 {
-    std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+    const std::string lower = lower_case(std::string(text));
     if (lower.find("extraheader") != std::string::npos || lower.find("authorization") != std::string::npos) return true;
     for (std::size_t at = lower.find("://"); at != std::string::npos; at = lower.find("://", at + 1)) {
         const std::string host = lower.substr(at + 3, lower.find_first_of("/ \t\n", at + 3) - at - 3);

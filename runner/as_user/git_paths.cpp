@@ -149,8 +149,7 @@ bool is_directory(const GuardedTree &tree, const std::string &path)
 bool has_worktree_config(const std::string &config)
 {
     constexpr std::string_view key = "worktreeconfig";
-    const auto same = [](char one, char lower) { return (one >= 'A' && one <= 'Z' ? one - 'A' + 'a' : one) == lower; };
-    return std::search(config.begin(), config.end(), key.begin(), key.end(), same) != config.end();
+    return lower_case(config).find(key) != std::string::npos;
 }
 
 class Search {
