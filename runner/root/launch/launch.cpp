@@ -202,7 +202,7 @@ EnvironmentInput environment_of(const Entered &entered, const Heard &heard, cons
     EnvironmentInput environment{{},
                                  {},
                                  policy.env,
-                                 ask_env_names(entered.root, policy.env_files),
+                                 entered.env_names,
                                  entered.admission.rules.env,
                                  session.state.home_path,
                                  entered.admission.agent.name,
@@ -290,7 +290,8 @@ Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_so
     : root(as_root), caller(asking), wrapper(wrappers_socket), record(recorded), id(name_session(root, record)), to_wrapper(wrapper),
       slot(wait_for_start_slot(root, caller.uid, [&] { show("waiting for other starts of yours"); })), stamp(stamp_start(caller)),
       policy(read_policy(root, caller, record)), sandbox(make_sandbox(root, policy.sandbox, id, caller.uid)),
-      termination(reset_process(root)), admission(leave_callers_group(*this)), worker(without_other_groups(admission.agent))
+      termination(reset_process(root)), admission(leave_callers_group(*this)), worker(without_other_groups(admission.agent)),
+      env_names(ask_env_names(root, policy.env_files))
 {
 }
 

@@ -52,7 +52,8 @@ struct Entered {
     const std::unique_ptr<Sandbox> sandbox;
     const UniqueFd termination;
     const Admission admission;
-    const Account worker; // the agent, for our own programs; its groups are checked later
+    const Account worker;                       // the agent, for our own programs; its groups are checked later
+    const std::vector<EnvAssignment> env_names; // of the policy's files, without their values
 };
 
 // --- Second: the caller's request and directory, opened by a child with the caller's rights.
