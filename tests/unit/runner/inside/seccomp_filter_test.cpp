@@ -35,11 +35,13 @@ namespace seccomp_filter_test {
 namespace {
 
 // The errno of `call` under the filter: "0" where it succeeds.
-std::string under_filter(const std::function<long()> &call)
+// `with_list`: the list of calls is installed before it.
+std::string under_filter(const std::function<long()> &call, bool with_list = false)
 {
     return in_child([&] {
         const rlimit none{0, 0};
         ::setrlimit(RLIMIT_CORE, &none);
+        if (with_list) install_call_filter();
         install_agent_call_filter();
         errno = 0;
         return std::to_string(call() < 0 ? errno : 0);
@@ -457,14 +459,7 @@ namespace {
 
 std::string under_call_filter(const std::function<long()> &call)
 {
-    return in_child([&] {
-        const rlimit none{0, 0};
-        ::setrlimit(RLIMIT_CORE, &none);
-        install_call_filter();
-        install_agent_call_filter();
-        errno = 0;
-        return std::to_string(call() < 0 ? errno : 0);
-    });
+    return under_filter(call, true);
 }
 
 } // namespace
