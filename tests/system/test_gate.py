@@ -333,6 +333,8 @@ def test_who_says_nothing_is_not_waited_for(gate):
     done = gate.say("127.0.0.1", int(gate.proxy), "CONNECT allowed", "keep")
     assert done["out"].startswith("HTTP/1.1 408 ")
     assert 8 < done["took"] < 15
+    # Told when there is room: the gate says twice a second that it is alive, and the driver has not read its pipe meanwhile.
+    assert reasons(gate.denials(1.5)) == [("", 0, "too-slow")]
 
 
 def test_a_connection_that_nobody_needed_is_no_denial(gate):
