@@ -124,6 +124,16 @@ def names_of(files):
     return "|".join(re.escape(Path(file).stem) for file in files)
 
 
+def imported_by(file, text, named):
+    """Which files it imports from; `named`: those of each name, of which the one beside it counts, as Python finds it."""
+    found = set()
+    for name in re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE):
+        beside = str(Path(file).with_name(f"{name}.py"))
+        of_name = named.get(name, set())
+        found |= {beside} if beside in of_name else of_name
+    return found
+
+
 def affected(changed, with_other_words=False):
     """These files of tests, those that import from them or run them, directly or through others, and those that read all files beside them. With
     the data of unit tests, or sources with other words in quotes, all that reads those."""
@@ -131,14 +141,17 @@ def affected(changed, with_other_words=False):
     read = [READS_UNIT_DATA] if any(map(UNIT_DATA.fullmatch, changed)) else []
     read += [READS_SOURCE_FILES] if with_other_words else []
     readers = {file for file, text in texts.items() if any(reader.search(text) for reader in read)}
+    named = {}
+    for file in texts:
+        named.setdefault(Path(file).stem, set()).add(file)
+    imported = {file: imported_by(file, text, named) for file, text in texts.items()}
     found, before = {*changed, *readers}, None
     while found != before:
         before = set(found)
-        imports = re.compile(rf"^(?:from|import) (?:{names_of(found)})\b", re.MULTILINE)
         # Such a program is named in the middle of a line, too: in what another program is told to import, or to run.
         inside = names_of(filter(INSIDE.fullmatch, found)) or NOTHING
         runs = re.compile(rf"\b(?:from|import) (?:{inside})\b|\b(?:{inside})\.py\b")
-        found |= {file for file, text in texts.items() if imports.search(text) or runs.search(text)}
+        found |= {file for file, text in texts.items() if imported[file] & found or runs.search(text)}
     directories = {Path(file).parent for file in found}
     return found | {file for file, text in texts.items() if READS_ALL in text and Path(file).parent in directories}
 

@@ -99,6 +99,16 @@ class Runs(unittest.TestCase):
         ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_netlink.py",), "b": ("tests/attack/test_record.py",)})
         self.assertEqual(ran, ["lint", "a"])
 
+    def test_what_imports_from_another_test_of_that_name_does_not(self):
+        """tests/attack/test_gate_taken_over.py imports from the test_gate.py beside it."""
+        tests = {"a": ("tests/attack/test_gate_taken_over.py",), "b": ("tests/system/test_gate.py",)}
+        for directory, ran_again in (("system", ["b"]), ("attack", ["a"])):
+            self.changed = f"M\ttests/{directory}/test_gate.py\n"
+            with self.subTest(directory):
+                ran, _ = self.pieces_after_a_change(tests)
+                self.assertEqual(ran, ["lint", *ran_again])
+            self.checkout, self.ran = "0123", []
+
     def test_what_runs_a_changed_program_in_a_machine_runs_again(self):
         tests = {"a": ("tests/attack/test_bus.py",), "b": ("tests/attack/test_descriptors_held.py",), "c": ("tests/attack/test_record.py",)}
         # client.py is imported by what target.py has every attack begin with.
