@@ -387,9 +387,9 @@ std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::si
 
 std::optional<std::string> gitdir_in(const std::string &text)
 {
-    constexpr std::string_view mark = "gitdir:";
-    if (text.compare(0, mark.size(), mark) != 0) return std::nullopt;
-    std::string path(trimmed(std::string_view(text).substr(mark.size())));
+    constexpr std::string_view begin = "gitdir:";
+    if (text.compare(0, begin.size(), begin) != 0) return std::nullopt;
+    std::string path(trimmed(std::string_view(text).substr(begin.size())));
     if (path.empty()) return std::nullopt;
     return path;
 }
