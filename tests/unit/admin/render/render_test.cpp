@@ -144,8 +144,10 @@ TEST_CASE("what a Job cannot honour is an error that names the key and its place
         {"env: {API_KEY: x}\n", "p.yaml:3:7: env.API_KEY: "},
         {"wrapper: {clipboard: false}\n", "p.yaml:3:10: wrapper.clipboard: "},
     };
-    for (const auto &[lines, key] : rows)
-        CHECK_MESSAGE(contains(refusal(plan_with(lines)), key + "kubernetes cannot honour it: "), lines);
+    for (const auto &one : rows) {
+        const std::string &lines = one.first; // clang 14 captures no part of a pair
+        CHECK_MESSAGE(contains(refusal(plan_with(lines)), one.second + "kubernetes cannot honour it: "), lines);
+    }
     for (const char *lines :
          {"network: [10.0.0.0/8]\n", "network: none\n", "limits: {sessions: 2}\n", "env: {SSL_CERT_FILE: /home/alice/projects/ca.pem}\n",
           "config: {classes: {skills: never}}\n", "settings_lock: true\n"})
