@@ -42,8 +42,8 @@ const DoorsByFirstComponent &doors_by_first_component()
 bool has_one_of(std::string_view text, std::string_view words)
 {
     const auto list = split(words, ' ');
-    return text.find('\\') != text.npos ||
-           std::any_of(list.begin(), list.end(), [&](std::string_view word) { return text.find(word) != text.npos; });
+    return text.find('\\') != std::string_view::npos ||
+           std::any_of(list.begin(), list.end(), [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
 void mark_with_words(Marker &marker, const std::string &path, std::string_view what, std::string_view words)
@@ -108,7 +108,7 @@ void mark_file_doors(Marker &marker, const std::string &directory, std::string_v
         const auto [door, below] = found->second;
         const std::size_t star = below.find("/*");
         const std::string path = join_path(directory, below.substr(0, star));
-        if (star == below.npos) {
+        if (star == std::string::npos) {
             mark_with_words(marker, path, door->what, door->words);
             continue;
         }

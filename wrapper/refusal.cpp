@@ -185,8 +185,8 @@ WrapperOptions parse_options(int argc, const char *const *argv)
         const std::string_view argument = argv[index];
         if (!argument.starts_with(prefix)) break;
         const std::string_view name = argument.substr(0, argument.find('='));
-        const auto option = std::find_if(std::begin(own_options), std::end(own_options),
-                                         [&](const Option &one) { return one.name == (one.needed == nullptr ? argument : name); });
+        const auto *const option = std::find_if(std::begin(own_options), std::end(own_options),
+                                                [&](const Option &one) { return one.name == (one.needed == nullptr ? argument : name); });
         if (option == std::end(own_options)) refuse(argument);
         std::string value;
         if (option->needed != nullptr && name != argument) value = argument.substr(name.size() + 1);

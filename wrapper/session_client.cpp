@@ -91,6 +91,7 @@ public:
     }
     ToPeer(const ToPeer &) = delete;
     ToPeer &operator=(const ToPeer &) = delete;
+    ~ToPeer() = default;
 
     // Sends what the peer takes of the request now.
     void go_on()

@@ -342,7 +342,7 @@ void TerminalModes::set_private_modes(bool on)
         const std::size_t end = std::min(parameters_.find(';', start), parameters_.size());
         int mode = 0;
         std::from_chars(parameters_.data() + start, parameters_.data() + end, mode);
-        const auto known = std::find(private_modes.begin(), private_modes.end(), mode);
+        const auto *const known = std::find(private_modes.begin(), private_modes.end(), mode);
         if (known != private_modes.end()) changed_.at(static_cast<std::size_t>(known - private_modes.begin())) = on != is_on_in_shell(mode);
         start = end + 1;
     }

@@ -80,7 +80,7 @@ void throw_unless_hung_up(const char *action)
 
 constexpr int reader_patience_seconds = 1;
 
-bool is_taken = true; // the last text
+bool is_taken = true; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): the last text, whoever says the next
 
 // ECMA-48 (EL); DECSC, DECRC and DECAWM as the VT100 has them. A text that is wider than the terminal stays in its line, which is all that
 // can be erased.

@@ -124,10 +124,10 @@ private:
 // An entry of the listing; `number` of a file.
 struct ListedOnce {
     ListedEntry entry;
-    std::uint64_t number;
-    bool known;
-    HostState host;
-    InsideState inside;
+    std::uint64_t number = 0;
+    bool known = false;
+    HostState host = {};
+    InsideState inside = {};
 };
 
 // Paths are relative to the agent's home. Only looks.

@@ -288,10 +288,10 @@ private:
     }
 
     // Nothing has run in it. Or the bus, with no room for more, has dropped the one signal that reported it.
-    bool has_unexplained_end() const { return has_ended() && state_.code == 0 && !was_asked_; }
+    [[nodiscard]] bool has_unexplained_end() const { return has_ended() && state_.code == 0 && !was_asked_; }
 
     // Before its start job has run, a new unit is inactive too.
-    bool has_ended() const { return (state_.active == "inactive" || state_.active == "failed") && state_.job.get<0>() == 0; }
+    [[nodiscard]] bool has_ended() const { return (state_.active == "inactive" || state_.active == "failed") && state_.job.get<0>() == 0; }
 
     sdbus::IConnection &bus_;
     std::unique_ptr<sdbus::IProxy> unit_;
