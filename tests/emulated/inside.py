@@ -306,11 +306,12 @@ LARGE = 0x50000064  # a number as directory services give it, which gave the pro
 def projects_of_others():
     """An administrator's own limit of a project that has a small number, and one that has the number of an agent's."""
     policy = POLICY.read_text()
-    subprocess.run(["useradd", "-u", str(LARGE), "-m", "dora"], check=True)
+    subprocess.run(["useradd", "-u", str(LARGE), "-m", "dora"], check=True, capture_output=True)  # each line that is printed is a case
     subprocess.run(["install", "-d", "-o", "dora", "/home/dora/work"], check=True)
     limit_of(100, 5000)
     try:
         POLICY.write_text(policy + "  dora: {roots: [~/work]}\nlimits: {disk: 64M}\n")
+        subprocess.run(["pi-agentctl", "apply", "--no-canary"], check=True, capture_output=True)
         held = pi("sh", "-c", "head -c 100M /dev/zero >~/big; wc -c <~/big; rm ~/big", user="dora", cwd="/home/dora/work")
         project = project_of(STATE / "users/dora/home")
         left = limit_of(100)
@@ -319,7 +320,7 @@ def projects_of_others():
     finally:
         Path("/etc/projid").unlink(missing_ok=True)
         POLICY.write_text(policy)
-        subprocess.run(["userdel", "-r", "dora"], check=True)
+        subprocess.run(["userdel", "-r", "dora"], check=True, capture_output=True)
 
 
 def disk_quota():
