@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <thread>
+
 // Null where there is no value.
 namespace nlohmann {
 template <typename Value>
@@ -31,6 +33,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostBefore, command, group, state_dir, had_gr
 namespace {
 
 constexpr mode_t for_others = 07;
+constexpr int leftovers_patience_seconds = 5;
 
 // The first file of that account in the state of the users: an account with files keeps its number, which nobody else must get.
 std::string first_of_account(const std::string &state_dir, Uid uid)
@@ -184,11 +187,12 @@ private:
         const auto [above, name] = split_last(path);
         const auto holder = if_there([&, &parent = above] { return open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory"); });
         if (!holder || !has_name(holder, name, "cannot examine " + path)) return;
-        if (::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) == 0) {
-            changes_.make("remove the directory " + path, [] {});
-        } else if (errno != ENOTEMPTY && errno != EEXIST) { // what is in it was not apply's
-            throw_errno("cannot remove " + path);
+        for (const Deadline deadline = in_seconds(leftovers_patience_seconds); ::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) != 0;) {
+            if (errno != ENOTEMPTY && errno != EEXIST) throw_errno("cannot remove " + path);
+            if (name != "sessions" || Clock::now() >= deadline) return;  // what is in it was not apply's
+            std::this_thread::sleep_for(std::chrono::milliseconds(100)); // pi-agent-cleanup removes what the trial's session left
         }
+        changes_.make("remove the directory " + path, [] {});
     }
 
     const AsRoot &root_;
