@@ -316,7 +316,11 @@ def projects_of_others():
         project = project_of(STATE / "users/dora/home")
         left = limit_of(100)
         Path("/etc/projid").write_text(f"theirs:{PROJECT}\n")
-        return {"held": held, "project": project, "left": left, "named": pi("sh", "-c", "echo ran")}
+        limit_of(PROJECT, 6000)
+        named = {"named": pi("sh", "-c", "echo ran"), "named_left": limit_of(PROJECT)}
+        POLICY.write_text(policy + "limits: {disk: 64M, disk_without_quota: refuse}\n")
+        refused = {"refused": pi("sh", "-c", "echo ran"), "refused_left": limit_of(PROJECT)}
+        return {"held": held, "project": project, "left": left, **named, **refused}
     finally:
         Path("/etc/projid").unlink(missing_ok=True)
         POLICY.write_text(policy)

@@ -251,6 +251,7 @@ void let_go(const AsRoot &root, const StateDirectory &state, Uid user)
     for (const auto own : {project_of_agent(user), std::optional(former_project_of_agent(user))})
         if (!joined && own && passes_project_on(state.home, *own)) projects.insert(*own);
     for (const std::uint32_t project : projects) {
+        if (!problem_of_number(root, project).empty()) continue; // an administrator's by now, whose limit stays (Q6)
         lift_disk_limit(root, state.home, project, state.home_path);
         lift_disk_limit(root, state.staging, project, state.home_path);
     }
