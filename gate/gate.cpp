@@ -121,13 +121,13 @@ struct Attempt {
     std::string where;
     WhenReached when_reached;
 
-    void fail(std::optional<DenialReason> reason) const { when_reached({{}, reason, where}); }
+    void fail(std::optional<DenialReason> reason) const { when_reached({{}, reason, where, {}}); }
 
     void dial_all(const std::vector<Address> &good) const
     {
         dial(gate.loop, good, target.port, [self = *this](const error_code &problem, tcp::socket socket) {
             if (problem) return self.fail(is_full(problem) ? std::optional(DenialReason::no_room) : std::nullopt);
-            self.when_reached({std::move(socket), {}, self.where});
+            self.when_reached({std::move(socket), {}, self.where, {}});
         });
     }
 
@@ -142,8 +142,9 @@ struct Attempt {
 
     void dial_good(std::vector<Address> found, const std::vector<asio::ip::network_v6> &translating) const
     {
+        const std::string first = found.empty() ? "" : to_host(found.front()).text;
         std::erase_if(found, [&](const Address &address) { return !may_dial(address, translating); });
-        if (found.empty()) return fail(DenialReason::private_address);
+        if (found.empty()) return when_reached({{}, DenialReason::private_address, where, first});
         dial_all(found);
     }
 
@@ -166,8 +167,8 @@ struct Attempt {
 std::optional<Reached> refused_by(const RuleAnswer &answer)
 {
     if (answer.rule != nullptr) return std::nullopt;
-    if (answer.almost == nullptr) return Reached{{}, DenialReason::no_rule, {}};
-    return Reached{{}, DenialReason::other_port, answer.almost->where};
+    if (answer.almost == nullptr) return Reached{{}, DenialReason::no_rule, {}, {}};
+    return Reached{{}, DenialReason::other_port, answer.almost->where, {}};
 }
 
 constexpr auto before_again = std::chrono::milliseconds(100); // where there is no descriptor or memory left
@@ -302,6 +303,7 @@ void Denials::report(GateDenial denial)
     if (recent_.size() >= denials_a_second && !recent_.contains(key)) {
         denial.host.clear();
         denial.where.clear();
+        denial.address.clear();
         denial.port = 0;
         key = {denial.kind, {}, 0, denial.reason};
     }
@@ -340,7 +342,7 @@ std::string text_of_denial(const GateDenial &denial)
 {
     const DenialText &reason = text_of(denial.reason);
     const std::string what = denial.host.empty() ? "The connection" : denial.host + ":" + std::to_string(denial.port);
-    std::string text = what + " is denied: " + reason.meaning + ".";
+    std::string text = what + " is denied: " + meaning_of(denial) + ".";
     if (!denial.where.empty()) text += " The rule is at " + denial.where + ".";
     if (*reason.key != '\0') text += std::string(" Ask the administrator: the policy's key '") + reason.key + "' would change it.";
     return text;

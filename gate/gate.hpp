@@ -161,6 +161,7 @@ struct Reached {
     std::optional<boost::asio::ip::tcp::socket> socket = {};
     std::optional<DenialReason> reason = {}; // without a socket; none where nobody answered
     std::string where = {};                  // of the rule that almost allows it
+    std::string address = {};                // that the name leads to, where that is the reason
 };
 using WhenReached = std::function<void(Reached)>;
 

@@ -203,7 +203,8 @@ private:
         reach_name(route_.gate, {{provider_->host}, https_port}, guarded([this](Reached reached) {
                        if (!reached.socket)
                            throw RequestRefusal(502, reached.reason,
-                                                provider_->host + (reached.reason ? std::string(": ") + text_of(*reached.reason).meaning
+                                                provider_->host + (reached.reason ? std::string(": ") + text_of(*reached.reason).meaning +
+                                                                                        (reached.address.empty() ? "" : ": " + reached.address)
                                                                                   : " cannot be reached from this host"));
                        error_code ignored;
                        reached.socket->set_option(tcp::no_delay(true), ignored);
@@ -402,7 +403,7 @@ private:
 
     void tell(DenialReason reason) const
     {
-        GateDenial denial{DenialKind::route, request_.target.host, https_port, reason, 1, {}};
+        GateDenial denial{DenialKind::route, request_.target.host, https_port, reason, 1, {}, {}};
         if (denial.host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != std::string::npos) denial.host.clear();
         denial.host.resize(std::min(denial.host.size(), gate_host_bytes));
         for (const auto &provider : route_.order.providers)

@@ -190,7 +190,7 @@ private:
         hand_over([&gate = gate_, kind = kind_, target = target_, speech = speech_](std::string_view bytes) {
             FirstBytes first = judge_first_bytes(speech, target.host, target.port, bytes);
             if (first.state != FirstBytes::State::refused) return first;
-            GateDenial denial{kind, target.host.text, target.port, first.reason, 1, where_of(gate, target)};
+            GateDenial denial{kind, target.host.text, target.port, first.reason, 1, where_of(gate, target), {}};
             first.farewell = refusal_in(speech, denial.reason, text_of_denial(denial));
             gate.denials.report(std::move(denial));
             return first;
@@ -213,13 +213,13 @@ private:
 
     void refuse_reached(const Reached &reached)
     {
-        if (reached.reason) return refuse(*reached.reason, {}, reached.where);
+        if (reached.reason) return refuse(*reached.reason, {}, reached.where, reached.address);
         say({}, target_.host.text + ":" + std::to_string(target_.port) + " does not answer.");
     }
 
-    void refuse(DenialReason reason, const std::string &more = {}, const std::string &where = {})
+    void refuse(DenialReason reason, const std::string &more = {}, const std::string &where = {}, const std::string &address = {})
     {
-        GateDenial denial{kind_, target_.host.text, target_.port, reason, 1, where.empty() ? where_of(gate_, target_) : where};
+        GateDenial denial{kind_, target_.host.text, target_.port, reason, 1, where.empty() ? where_of(gate_, target_) : where, address};
         std::string text = text_of_denial(denial);
         if (!more.empty()) text += " (" + more + ")";
         gate_.denials.report(std::move(denial));

@@ -156,7 +156,9 @@ public:
     {
         if (pid_ <= 0 || session.empty()) return;
         const UniqueFd impatience = watch_impatience();
-        std::string text = "pi: what this session left could not be looked at: the look ";
+        const std::string unknown = "pi: what this session left could not be looked at: the look ";
+        const char *const remedy = "; look at the project yourself before you run git, an editor or programs there\n";
+        std::string text = unknown + "was killed" + remedy;
         try {
             send_packet(channel_, session, {}, in_seconds(1));
             const Deadline deadline = in_seconds(look_patience_seconds);
@@ -167,12 +169,12 @@ public:
                 came = wait_for_either(channel_, impatience, deadline);
             }
             if (came == Came::impatience) return;
-            if (const auto answer = receive_record(channel_, deadline))
-                text = answer->bytes;
-            else
-                text += "was killed\n";
+            if (const auto answer = receive_record(channel_, deadline)) text = answer->bytes;
+        } catch (const SystemFailure &) { // NOLINT(bugprone-empty-catch): a look that was killed has no end of the channel any more
+        } catch (const DeadlineExceeded &) {
+            text = unknown + "took longer than " + std::to_string(look_patience_seconds) + " seconds" + remedy;
         } catch (const Failure &failure) {
-            text += std::string("did not end (") + failure.what() + ")\n";
+            text = unknown + "did not end (" + failure.what() + ")" + remedy;
         }
         say(text);
     }

@@ -98,6 +98,7 @@ struct Snapshot {
     bool is_complete = false;                                  // and everything else is
     std::vector<std::string> not_looked_at;                    // directories that were left out; the first few
     std::size_t more_not_looked_at = 0;
+    std::string left_out_because; // for the notice: the bound that was met
 };
 
 struct Finding {

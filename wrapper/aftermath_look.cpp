@@ -40,6 +40,9 @@ public:
         snapshot_.is_complete = snapshot_.not_looked_at.empty() && !tree_.budget().is_spent();
         for (; !places_.empty(); places_.pop_front())
             leave_out(places_.front().path);
+        if (tree_.budget().is_spent())
+            snapshot_.left_out_because =
+                "at most " + std::to_string(aftermath_seconds) + " seconds and " + std::to_string(aftermath_entries) + " entries";
         return std::move(snapshot_);
     }
 
@@ -81,7 +84,10 @@ private:
     {
         Place place = std::move(places_.front());
         places_.pop_front();
-        if (place.path.size() >= PATH_MAX) return leave_out(place.path);
+        if (place.path.size() >= PATH_MAX) {
+            snapshot_.left_out_because = "a path of more than " + std::to_string(PATH_MAX) + " bytes cannot be opened";
+            return leave_out(place.path);
+        }
         const Listing listing = tree_.list(place.path, Links::refuse);
         if (listing.found == Listing::Found::nothing && tree_.budget().is_spent()) return leave_out(place.path);
         if (listing.found == Listing::Found::unreadable) return marker_.unreadable(place.path, listing.facts);
@@ -216,8 +222,8 @@ std::string change_of(const Finding &finding)
 
 std::string left_out(const Snapshot &after, const std::string &cwd)
 {
-    std::string text = "pi: the search for such files was not complete (at most " + std::to_string(aftermath_seconds) + " seconds and " +
-                       std::to_string(aftermath_entries) + " entries); not searched: ";
+    std::string text = "pi: the search for files that run code outside the sandbox was not complete (" + after.left_out_because +
+                       "); not searched: ";
     for (std::size_t index = 0; index < after.not_looked_at.size(); ++index)
         text += (index == 0 ? "" : ", ") + shown_path(after.not_looked_at[index], cwd);
     if (after.more_not_looked_at > 0) text += " and " + std::to_string(after.more_not_looked_at) + " more directories";
@@ -234,6 +240,7 @@ Snapshot look_at_doors(const LookPlan &plan, Budget &budget, bool is_first_look)
     if (tree) return Look(plan, *tree, is_first_look).run();
     Snapshot nothing;
     nothing.not_looked_at.push_back(plan.root);
+    nothing.left_out_because = "it cannot be opened";
     return nothing;
 }
 

@@ -65,14 +65,29 @@ constexpr Option own_options[] = {
      [](WrapperOptions &options, const std::string &value) { options.request.allow.push_back(value); }},
 };
 
+// What an option of one of few values can say, and what the policy's key of that name can say besides.
+struct Values {
+    std::string_view option, wider;
+    const char *say;
+};
+constexpr Values values_of_options[] = {
+    {"--pi-agent-network", "full hosts", "--pi-agent-network=loopback or --pi-agent-network=none"},
+    {"--pi-agent-scope", "root", "--pi-agent-scope=project"},
+};
+
 [[noreturn]] void refuse(std::string_view option)
 {
-    if (option.starts_with("--pi-agent-network") || option.starts_with("--pi-agent-scope"))
-        throw EarlyRefusal(
-            Failure(FailureKind::start_asks, "denied: " + escape_for_display(option) +
-                                                 " asks for more than the policy gives, or for nothing that pi knows; say "
-                                                 "--pi-agent-network=loopback, --pi-agent-network=none or --pi-agent-scope=project"));
-    throw Failure(FailureKind::command_line, "unknown option " + escape_for_display(option) + std::string(see_help));
+    const std::string shown = escape_for_display(option);
+    for (const auto &values : values_of_options) {
+        if (option.substr(0, option.find('=')) != values.option) continue;
+        const std::string_view value = option.substr(std::min(option.size(), values.option.size() + 1));
+        if (!value.empty() && has_word(values.wider, value))
+            throw EarlyRefusal(
+                Failure(FailureKind::start_asks, "denied: " + shown + " asks for more than the policy gives; say " + values.say));
+        throw Failure(FailureKind::command_line, shown + (value.empty() ? " lacks its value" : " has a value that pi does not know") +
+                                                     "; say " + values.say + std::string(see_help));
+    }
+    throw Failure(FailureKind::command_line, "unknown option " + shown + std::string(see_help));
 }
 
 // A value that looks like one of these options was meant as one: a start that was to be read-only must not write.

@@ -179,6 +179,7 @@ InstalledAgent require_current(const AsRoot &root, const std::string &name)
 void run_install_agent(const InstallOrder &order, std::ostream &out)
 {
     const auto root = begin_agent_command(order.is_upgrade ? "agent upgrade" : "install-agent");
+    require_known_agent(order.request.substr(0, order.request.find('@')));
     const auto request = read_agent_request(order.request);
     const auto agent = read_known_agent(request.agent);
     const auto lock = take_agents_lock(root);
@@ -354,9 +355,11 @@ void configure_fetch(const AsRoot & /*root*/, const std::string &registry, Fetch
     order.registry = settings["registry"];
     if (!order.registry.empty()) {
         if (!is_registry_url(order.registry))
-            throw Failure(ExitStatus::usage,
-                          escape_for_display(without_secrets(order.registry)) +
-                              " is not the URL of a registry; it begins with https://, and has no name and password in it");
+            throw Failure(
+                ExitStatus::usage,
+                escape_for_display(without_secrets(order.registry)) +
+                    " is not the URL of a registry; write https://HOST/PATH, or http:// where the way to it is safe, without name and "
+                    "password");
         order.registry = registry_directory(order.registry);
         if (registry.empty() && !is_safe_on_the_way(order.registry))
             throw Failure(ExitStatus::configuration,

@@ -17,6 +17,7 @@ struct KnownAgent : FetchOrder { // of the version that this release was tested 
 
 std::vector<std::string> known_agents();
 // Throws Failure(usage) for an agent that this release does not know, Failure(unavailable) if it knows no node for this machine.
+void require_known_agent(const std::string &name);
 KnownAgent read_known_agent(const std::string &name);
 
 // --- Where agents are. Root owns all of it: AGENTS/NAME/VERSION is a tree, AGENTS/NAME/current and previous are links to two of these.

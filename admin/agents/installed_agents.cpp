@@ -227,12 +227,17 @@ std::vector<std::string> known_agents()
     return names;
 }
 
-KnownAgent read_known_agent(const std::string &name)
+void require_known_agent(const std::string &name)
 {
     const auto names = known_agents();
-    if (std::ranges::find(names, name) == names.end())
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) // without a name it is pi
         throw Failure(ExitStatus::usage, fmt::format("this release does not know the agent {}; it knows {}", escape_for_display(name),
                                                      fmt::join(names, ", ")));
+}
+
+KnownAgent read_known_agent(const std::string &name)
+{
+    require_known_agent(name);
     utsname host{};
     if (::uname(&host) != 0) throw_errno("asking for the kind of this machine");
     try {

@@ -144,6 +144,7 @@ private:
     {
         create_accounts(root_, policy_, needed_agent_accounts(policy_, group_members), changes);
         reached("apply-accounts", changes);
+        hand_over_empty_homes(root_, policy_, changes);
         hide_agent_binary(root_, policy_, changes);
         for (const auto &install : hide_npm_installs(root_, policy_, changes))
             warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path

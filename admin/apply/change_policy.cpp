@@ -263,8 +263,13 @@ std::string value_for(const KeyName &name, const std::string &value)
     const auto form = name.key->form;
     const bool is_text = form == ValueForm::text || form == ValueForm::line || form == ValueForm::name;
     if (is_text) return yaml_word(value);
-    if (parse_or_throw("the value", value).kind == YamlNode::Kind::null)
+    const auto kind = parse_or_throw("the value", value).kind;
+    if (kind == YamlNode::Kind::null)
         throw Failure(ExitStatus::usage, "the value says nothing; remove the key with: sudo pi-agentctl edit");
+    if (kind == YamlNode::Kind::mapping && value[value.find_first_not_of(' ')] != '{') // "8G, cpu: 1": YAML takes all before ": " for a key
+        throw Failure(ExitStatus::usage, "YAML reads the value " + quote(value) +
+                                             " as a key with a value of its own; set each key by itself, or write a mapping in braces: "
+                                             "{KEY: VALUE, KEY: VALUE}");
     return value;
 }
 

@@ -358,8 +358,8 @@ std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnsw
                 "env_files: [" +
                 quoted(*answers.env_file) + "]\n";
     else
-        text += "# Users log in themselves, or keep their keys in ~/.pi/agent/env. For a key that everybody uses and no session has:\n"
-                "# providers: {anthropic: {key_file: " +
+        text += "# Users log in themselves, or keep their keys in ~/.pi/agent/env. For a key that everybody uses and no session has,\n"
+                "# take its provider's host out of hosts, and write:\n# providers: {anthropic: {key_file: " +
                 key_file_of("anthropic") + "}}\n";
     return text + "# What one session may take: for example\n"
                   "# limits: {memory: 8G, runtime: 12h}\n"

@@ -44,9 +44,32 @@ bool is_installed_policy(const std::string &path)
     return path == policy_path || is_same_file(path, policy_path); // by its name if it does not exist, or this process may not look at it
 }
 
+// A key that the gate holds is in no session, whatever `env` says: a value there, a real key or not, does nothing.
+void tell_of_held_keys(const Policy &policy, std::vector<Diagnostic> &secrets)
+{
+    const auto look = [&](const Rules &rules, const std::string &whose) {
+        const auto &network = rules.network ? rules.network : policy.rules.network;
+        const auto &providers = rules.providers ? rules.providers : policy.rules.providers;
+        if (!network || network->mode != NetworkMode::hosts || !providers) return;
+        for (const auto &rule : *providers)
+            for (auto &secret : secrets) {
+                const auto *known = find_provider(rule.name);
+                const auto is_it = [&](std::string_view variable) { return secret.key == whose + "env." + std::string(variable); };
+                if (known == nullptr || std::ranges::none_of(known->variables, is_it)) continue;
+                secret.problem += "; and no session gets it, because the gate holds the key of providers." + rule.name + " (" +
+                                  to_string(rule.where) + ")";
+                secret.remedy = "remove it";
+            }
+    };
+    look(policy.rules, "");
+    for (const auto &entry : policy.users)
+        look(rules_of(entry.rules), entry_key(entry) + ".");
+}
+
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)
 {
     auto warnings = find_exposed_secrets(policy);
+    tell_of_held_keys(policy, warnings);
     add(warnings, find_odd_host_rules(policy));
     add(warnings, find_odd_patterns(policy));
     if (policy.sandbox.method == SandboxMethod::none)
@@ -255,6 +278,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
         report.warnings = find_warnings(reading.policy);
         if (!draft || is_installed_policy(*draft)) check_installed_files(check.problems);
         warn_of_unfinished(observer, report);
+        if (observer.root()) add(report.warnings, find_misplaced(*observer.root(), reading.policy));
         check_host(check);
         report.unverified = std::move(check.unverified);
         add(report.warnings, check.warnings);

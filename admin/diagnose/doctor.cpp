@@ -209,8 +209,10 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
         for (const auto *directories : {&toolchains.readable, &toolchains.caches})
             for (const auto &directory : *directories)
                 if (directory.finding.kind == Finding::Kind::unusable && !directory.finding.text.empty())
-                    notes.push_back(fmt::format("{}: not shown to the agent: ~/{}: {}", user.name, escape_for_display(directory.path),
-                                                directory.finding.text));
+                    notes.push_back(
+                        fmt::format("{}: not shown to the agent: ~/{} ({}): {}", user.name, escape_for_display(directory.path),
+                                    key_of_home_directory(own.rules, directory.path, directories == &toolchains.caches),
+                                    directory.finding.text));
     }
     return notes;
 }
@@ -292,7 +294,7 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     const auto observer = Observer::self();
     if (!observer.root())
         throw Failure(FailureKind::root_only,
-                      "doctor looks at every user's access and starts a session, so only root can run it; run: sudo pi-agentctl doctor");
+                      "doctor looks at every user's access and starts a session, so only root can run it" + for_administrator("doctor"));
     const auto policy = load_policy(policy_path);
     if (!policy.wrapper.enable)
         throw Failure(FailureKind::doctor_found, to_string(policy.wrapper.where) + ": wrapper.enable is false, so nobody can start pi");

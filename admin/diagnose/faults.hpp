@@ -243,7 +243,12 @@ struct FoundRoot {
     std::string path; // canonical
     std::string user, key;
     Position where;
+    bool has_rules = false; // of its own: then its user's sessions that start elsewhere do not see it
 };
+
+// Files and directories of root's own that every start of a user opens, where something of another kind has that name: no start works
+// before it is moved away. The policy has no mistake there, so nothing else waits for it.
+std::vector<Diagnostic> find_misplaced(const AsRoot &root, const Policy &policy);
 
 // One warning for each root that is another one too, or is in one: the nearest that holds it. Pure.
 std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots);

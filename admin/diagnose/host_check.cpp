@@ -169,7 +169,7 @@ void check_roots(HostCheck &check, const Policy &of_groups, const UserEntry &ent
             if (are_all_there && problem.empty() && finding.mapping_problem.empty())
                 if (const auto refused = problem_of_start(of_groups, entry, user, findings, finding); !refused.empty())
                     check.problems.add(where, key, refused, "");
-            roots.push_back({finding.text, user.name, key, where});
+            roots.push_back({finding.text, user.name, key, where, entry.roots[index].rules != nullptr});
             if (!problem.empty()) check.warnings.push_back({where, key, "a start there may be refused: " + problem, ""});
             if (!finding.danger.empty()) check.warnings.push_back({where, key, finding.danger, finding.remedy});
         }

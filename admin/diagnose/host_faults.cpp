@@ -329,6 +329,35 @@ RootDanger danger_of_root(FdRef directory, const std::string &path, const Accoun
     return danger_of_way(way, user);
 }
 
+std::vector<Diagnostic> find_misplaced(const AsRoot & /*root*/, const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    const auto is_one = [&](const std::string &path, mode_t kind, const std::string &whose) {
+        struct stat facts {};
+        const bool is_there = lstat(path.c_str(), &facts) == 0;
+        if (is_there && (facts.st_mode & S_IFMT) != kind)
+            found.push_back({{},
+                             "",
+                             escape_for_display(path) + " is not a " + (kind == S_IFDIR ? "directory" : "regular file") +
+                                 ", so no session" + whose + " starts",
+                             "look at it, and move it away"});
+        return is_there && (facts.st_mode & S_IFMT) == kind;
+    };
+    is_one(join_path(parent_of(sessions_directory), drain_name), S_IFREG, "");
+    const std::string users = policy.agent.state_dir + "/users";
+    if (!is_one(users, S_IFDIR, "")) return found;
+    for (const auto &name : names_in(open_trusted(users, O_RDONLY | O_DIRECTORY, "directory of the agents' homes"))) {
+        const std::string own = join_path(users, name);
+        const std::string whose = " of " + escape_for_display(name);
+        if (!is_one(own, S_IFDIR, whose)) continue;
+        for (const char *part : {"/home", "/meta", "/staging"})
+            is_one(own + part, S_IFDIR, whose);
+        for (const char *part : {"/meta/lock", "/meta/manifest", "/meta/manifest.new", "/meta/version"})
+            is_one(own + part, S_IFREG, whose);
+    }
+    return found;
+}
+
 std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
 {
     // With "/" before every other byte, what is in a directory follows it at once.
@@ -345,7 +374,9 @@ std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
     for (const auto &root : roots) {
         while (!above.empty() && !is_within(root.path, above.back()->path))
             above.pop_back();
-        if (!above.empty()) {
+        // What a policy says of one's own inner root is what it is there for.
+        const bool is_meant = !above.empty() && root.has_rules && root.user == above.back()->user && root.path != above.back()->path;
+        if (!above.empty() && !is_meant) {
             const auto overlap = overlap_of(root, *above.back());
             found.add(overlap.where, overlap.key, overlap.problem, overlap.remedy);
         }

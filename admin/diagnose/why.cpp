@@ -141,7 +141,16 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
             if (std::ranges::none_of(places, [&](const RuledPlace &place) { return place.path == tree; }))
                 add(tree, "the agent's program, or what certificates lead to, read-only", "agent.binary");
     add(explanation.home, "the agent's home, kept from session to session", "");
-    const auto add_shown = [&](const PolicyPath &one, bool is_cache, const char *rule, const char *key) {
+    const auto problem_with = [&](const PolicyPath &one) -> std::string {
+        for (const auto *list : {&explanation.toolchains.readable, &explanation.toolchains.caches})
+            for (const auto &directory : *list)
+                if (directory.path == one.path && directory.finding.kind == Finding::Kind::unusable) return directory.finding.text;
+        return "";
+    };
+    const auto add_shown = [&](const PolicyPath &one, bool is_cache, const char *shown_as) {
+        const std::string key = key_of_home_directory(policy.rules, one.path, is_cache);
+        const std::string problem = problem_with(one);
+        const std::string rule = problem.empty() ? shown_as : "~/" + escape_for_display(one.path) + " is not shown: " + problem;
         const std::string inside = place_in_agent_home(one.path);
         for (const auto &shown : {is_at_own_path(one.path, is_cache) ? join_path(explanation.user.home, one.path) : "",
                                   inside.empty() ? "" : join_path(explanation.home, inside)}) {
@@ -151,17 +160,14 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
                 add(join_path(shown, name), "it holds credentials, so a session finds nothing with that name there", key, one.where);
         }
     };
-    const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>());
-    const auto is_own = [&](const PolicyPath &one) {
-        return std::ranges::any_of(own, [&](const PolicyPath &path) { return path.path == one.path; });
+    const auto is_toolchain = [&](const PolicyPath &one) {
+        return key_of_home_directory(policy.rules, one.path, false).starts_with("toolchains");
     };
     for (const auto &one : policy.toolchains.readable.paths)
-        if (is_own(one))
-            add_shown(one, false, "a directory of the user's, read-only", "readable");
-        else
-            add_shown(one, false, "a toolchain of the user's, read-only", "toolchains.readable");
+        add_shown(one, false,
+                  is_toolchain(one) ? "a toolchain of the user's, read-only" : "a directory of the user's, read-only");
     for (const auto &one : policy.toolchains.caches.paths)
-        add_shown(one, true, "a copy of the user's cache; what changes in it ends with the session", "toolchains.caches");
+        add_shown(one, true, "a copy of the user's cache; what changes in it ends with the session");
     return places;
 }
 
@@ -178,6 +184,9 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     const PolicyPath *mask = mask_over(policy.projects.mask, below);
     if (!access.read && mask != nullptr)
         return {"the administrator keeps it from agents (" + mask->path + ")", "projects.mask", mask->where};
+    if (access.exists && !access.read && access.mount == path && !policy.projects.mask.empty())
+        return {"it is, or may be, another name (a hard link) of what the administrator keeps from agents", "projects.mask",
+                policy.projects.mask.front().where};
     if (access.exists && !access.write && policy.projects.read_only)
         return {"the project is read-only in the sessions of " + explanation.user.name, "projects.read_only", {}};
     if (access.exists && !access.write && access.read_only) {
@@ -190,6 +199,9 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
         return {"of the root " + escape_for_display(root) + " a session shows the repository alone", "projects.scope", where};
     const std::string granted = "in the project's root " + escape_for_display(root);
     if (access.exists && !access.write) return {granted + ", where its own mode keeps the user out, too", "", where};
+    // What would take it from sessions again. The root itself can only be taken as a whole.
+    if (access.exists && access.read && path != root)
+        return {granted, "projects.mask, projects.protect or projects.read_only", where};
     return {granted, "", where};
 }
 
@@ -301,7 +313,10 @@ void run_why(const WhyOptions &options, std::ostream &out)
     const auto explanation = explain(load_policy(policy_path), policy_path, observer, user, options.directory.value_or("."));
     if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
     const auto &directory = *explanation.directory;
-    if (!directory.allowed.value_or(true)) throw Failure(ExitStatus::denied, escape_for_display(directory.path) + ": " + directory.text);
+    const auto is_host = [&](const std::string &asked) { return host_of_question(asked, directory.path).has_value(); };
+    const bool is_outside = !directory.allowed.value_or(true);
+    if (is_outside && !std::ranges::all_of(options.paths, is_host)) // a host needs no directory, but a root may have a network of its own
+        throw Failure(ExitStatus::denied, escape_for_display(directory.path) + ": " + directory.text);
     // Where the session begins, by its own names (projects.paths: alias).
     const std::string inside = shown_root(explanation) + directory.path.substr(std::min(directory.text.size(), directory.path.size()));
     std::vector<std::string> paths;
@@ -309,7 +324,9 @@ void run_why(const WhyOptions &options, std::ostream &out)
     for (const auto &path : options.paths) {
         const auto host = host_of_question(path, directory.path);
         if (host) hosts.push_back(host_json(*host, explanation.policy));
-        if (host && !options.json) out << host_text(*host, explanation.policy) << hint_of_file(path, *host);
+        if (host && !options.json)
+            out << host_text(*host, explanation.policy) << hint_of_file(path, *host)
+                << (is_outside ? "  where:     in roots without a network of their own, for this directory is in no root\n" : "");
         if (!host) {
             std::string normal = (std::filesystem::path(inside) / path).lexically_normal();
             if (normal.size() > 1 && normal.back() == '/') normal.pop_back();

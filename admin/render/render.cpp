@@ -111,19 +111,14 @@ void add_view(const RenderPlan &plan, Problems &problems)
         refuse(problems, path.where, "view_paths", quote(path.path) + " is this host's", "bring it with the image");
     for (const auto &path : policy.devices)
         refuse(problems, path.where, "devices", quote(path.path) + " is this host's", "give it to the container yourself, or leave it out");
-    const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>()); // which is among the others, too
-    const auto key_that_says = [&](const PolicyPath &path, const std::string &otherwise) {
-        const bool is_own = std::ranges::any_of(own, [&](const PolicyPath &one) { return one.path == path.path; });
-        return is_own ? policy.rules.places.at("readable").key : otherwise;
-    };
-    const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {
+    const auto add_list = [&](const HomeDirectories &directories, bool is_cache, const std::string &what) {
         for (const auto &path : directories.paths)
             if (path.where.line > 0)
-                refuse(problems, path.where, key_that_says(path, key), quote("~/" + path.path) + " " + what,
+                refuse(problems, path.where, key_of_home_directory(policy.rules, path.path, is_cache), quote("~/" + path.path) + " " + what,
                        "leave it out, or bring it with the image");
     };
-    add_list(policy.toolchains.readable, "toolchains.readable", "belongs to the user, whose home nobody else opens");
-    add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");
+    add_list(policy.toolchains.readable, false, "belongs to the user, whose home nobody else opens");
+    add_list(policy.toolchains.caches, true, "would have to be copied for each session");
     for (const auto &[key, name] : {std::pair(&plan.rules.ssh_key, ".ssh.key"), std::pair(&plan.rules.signing_key, ".signing.key")})
         if (*key)
             refuse(problems, plan.rules.where, plan.rules.entry + name, "the key belongs to the user, whose home nobody else opens",

@@ -20,8 +20,10 @@ namespace pi_agent {
 
 Account require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why)
 {
+    const bool is_shown = user && is_made_of(*user, "._-"); // else nobody should paste it
+    const std::string whole = command + (user ? " --user " + (is_shown ? *user : std::string("NAME")) : "");
     const auto refuse = [&](const std::string &what) {
-        throw Failure(FailureKind::root_only, command + " " + what + "; run: sudo pi-agentctl " + command);
+        throw Failure(FailureKind::root_only, command + " " + what + for_administrator(whole));
     };
     require_sudo_can_work();
     const std::optional<Account> caller = find_account(Uid(::getuid()));
@@ -218,6 +220,7 @@ std::string choose_session(const std::vector<std::string> &ids, const std::strin
         if (!id.empty() && known.compare(0, id.size(), id) == 0) fitting.push_back(known);
     if (fitting.size() == 1) return fitting.front();
     const std::string shown = escape_for_display(id);
+    if (id.empty()) throw Failure(ExitStatus::usage, std::string("name a session by its first digits; '") + listing + "' lists them");
     if (fitting.empty()) throw NothingToDo("no session begins with " + shown + "; '" + listing + "' lists them");
     throw Failure(ExitStatus::usage,
                   fmt::format("{} sessions begin with {}; write more digits of the one that you mean", fitting.size(), shown));
@@ -350,7 +353,8 @@ void run_stop(const StopOrder &order, std::ostream &out)
 
 void become_shell(const std::vector<std::string> &arguments)
 {
-    if (::geteuid() == 0) throw Failure(ExitStatus::usage, "root cannot run the agent; run it as a user: sudo -u NAME pi-agentctl shell");
+    if (::geteuid() == 0)
+        throw Failure(FailureKind::root_caller, "denied: root cannot run the agent; run it as a user: sudo -u NAME pi-agentctl shell");
     std::vector<std::string> all = {"pi", "--pi-agent-shell"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     ::execv(build::wrapper_path, exec_pointers(all).data());

@@ -115,7 +115,7 @@ std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, Fd
         if (count == 0) return size;
         size += static_cast<std::uint64_t>(count);
         if (size > export_limit)
-            throw Failure(ExitStatus::system_failure, escape_for_display(name) + " grew while it was copied; run the command again");
+            throw Failure(FailureKind::changed_meanwhile, escape_for_display(name) + " grew while it was copied; run the command again");
         send_progress(channel);
     }
 }
@@ -130,8 +130,7 @@ void receive_all(FdRef transfer, const std::string &path, FdRef channel)
         for (int second = 0; second < transfer_patience_seconds && !wait_for_input(transfer, in_seconds(1)); ++second)
             send_progress(channel);
         const auto packet = receive_packet(transfer, in_seconds(1));
-        if (!packet)
-            throw Failure(ExitStatus::system_failure, "the process that reads the agent's sessions ended early; run the command again");
+        if (!packet) throw Failure(ExitStatus::limit, "the process that reads the agent's sessions ended early; run the command again");
         if (packet->bytes == "/") break;
         // Anything can come from the agent's account. It takes only a path of names, each of one component, none of which leads up.
         if (packet->fds.size() != 1 || has_odd_component(packet->bytes) || packet->bytes.find('\0') != std::string::npos)

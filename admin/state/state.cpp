@@ -28,7 +28,7 @@ void do_as_agent(const AsRoot &root, const Account &agent, const std::vector<int
         send_answer(channel, "");
     });
     if (!wait_for_input(child.channel(), in_seconds(removal_patience_seconds)))
-        throw Failure(ExitStatus::system_failure,
+        throw Failure(FailureKind::no_progress,
                       fmt::format("the removal takes longer than {} seconds; run the command again", removal_patience_seconds));
     child.receive();
 }
@@ -78,11 +78,9 @@ void empty_as_agent(const AsRoot &root, const UserState &state, const StateDirec
 // was cut short: the next start gives them away.
 void give_empty_home(const Policy &policy, const UserState &state, const StateDirectory &directory)
 {
-    const auto user = find_account(state.user);
-    const auto access = user ? find_access_rules(policy, *user, policy_path) : std::variant<AccessRules, NotAuthorised>(NotAuthorised{""});
-    const auto *rules = std::get_if<AccessRules>(&access);
-    if (rules == nullptr) return; // a user who may not start pi: they keep their owner
-    const auto agent = find_account(rules->agent_account);
+    const auto name = agent_of_user(policy, state.user);
+    if (!name) return; // they keep their owner
+    const auto agent = find_account(*name);
     for (const auto &part : {FdRef(directory.home), FdRef(directory.staging)})
         if (fchown(part.get(), agent ? agent->uid.value() : 0, agent ? agent->gid.value() : 0) != 0)
             throw_errno("giving the empty home of the agent of " + escape_for_display(state.user) + " to its account");
@@ -241,6 +239,19 @@ void run_state_reset(const std::string &user, bool yes, std::ostream &out)
     empty_as_agent(root, state, *directory);
     give_empty_home(policy, state, *directory);
     out << "the state of " << shown << " is empty: the next start is like the first\n";
+}
+
+std::optional<std::string> agent_of_user(const Policy &policy, const std::string &name)
+{
+    const auto user = find_account(name);
+    if (!user) return std::nullopt;
+    try {
+        const auto access = find_access_rules(policy, *user, policy_path);
+        const auto *rules = std::get_if<AccessRules>(&access);
+        return rules == nullptr ? std::nullopt : std::optional(rules->agent_account);
+    } catch (const PolicyError &) { // it contradicts itself about this user, and concerns nobody else
+        return std::nullopt;
+    }
 }
 
 void remove_state_of(const AsRoot &root, const std::string &state_dir, const std::string &name)

@@ -30,6 +30,12 @@ void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostr
 // Empties a user's home and forgets what is known of it: the next start is like the first. Throws Failure(limit) while a session lives.
 void run_state_reset(const std::string &user, bool yes, std::ostream &out);
 
+// The name of the account that the user's agent has by the policy now, which may not exist yet. None where the user may not start pi.
+std::optional<std::string> agent_of_user(const Policy &policy, const std::string &name);
+
+// Gives homes that a reset left empty to the accounts that the policy has for their users now.
+void hand_over_empty_homes(const AsRoot &root, const Policy &policy, Changes &changes);
+
 // Removes all that is kept for one user, with its directory; `name` is the user's in paths. Throws NothingToDo without any, Failure(limit)
 // while a session of theirs lives.
 void remove_state_of(const AsRoot &root, const std::string &state_dir, const std::string &name);

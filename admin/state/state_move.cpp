@@ -1,4 +1,4 @@
-// Where the state is, and how it moves: copied, compared, switched by one rename, and only then removed.
+// Where the state is, and how it moves: copied, compared, switched by one rename, and only then removed. And whose an empty home becomes.
 #include "admin/state/state.hpp"
 
 #include "admin/sessions/sessions.hpp"
@@ -274,6 +274,29 @@ void run_state_move(bool yes, std::ostream &out)
         move_homes(root, known.place, wanted, out);
     }
     out << "the agents' homes are in " << wanted << "; next: sudo pi-agentctl apply\n";
+}
+
+void hand_over_empty_homes(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    const auto &state_dir = policy.agent.state_dir;
+    for (const auto &state : find_states(root, state_dir, {})) {
+        if (!names_in(state.home).empty() || count_live_sessions(root, state.user) > 0) continue;
+        const auto name = agent_of_user(policy, state.user);
+        const auto agent = name ? find_account(*name) : std::nullopt;
+        if (!agent || agent->uid == state.agent.uid) continue;
+        changes.make("give the empty home of the agent of " + escape_for_display(state.user) + " to " + agent->name, [&] {
+            const auto directory = open_state_directory(root, state_dir, state.name, state.agent, [] {});
+            for (const auto &part : {FdRef(directory.home), FdRef(directory.staging)}) {
+                // A process of the former account may have it open: it is root's first, and then nothing new comes in.
+                if (fchown(part.get(), 0, 0) != 0) throw_errno("taking the empty home of " + state.path);
+                const bool is_empty = names_in(part).empty();
+                if (fchown(part.get(), is_empty ? agent->uid.value() : state.agent.uid.value(),
+                           is_empty ? agent->gid.value() : state.agent.gid.value()) != 0)
+                    throw_errno("giving the empty home of " + state.path + " away");
+                if (!is_empty) throw Failure(FailureKind::changed_meanwhile, state.path + " is not empty any more; run this again");
+            }
+        });
+    }
 }
 
 } // namespace pi_agent

@@ -60,10 +60,16 @@ public:
 
 // --- The refusal of what only root can do.
 
+// For both readers: an administrator, and a user, who has to ask one.
+inline std::string for_administrator(const std::string &command)
+{
+    return "; the administrator can run: sudo pi-agentctl " + command;
+}
+
 // `why` goes on after the command's name: "changes the host, so only root can run it". Throws Failure(denied) for everybody else.
 inline AsRoot claim_root(const std::string &command, const std::string &why)
 {
-    if (::geteuid() != 0) throw Failure(FailureKind::root_only, command + " " + why + "; run: sudo pi-agentctl " + command);
+    if (::geteuid() != 0) throw Failure(FailureKind::root_only, command + " " + why + for_administrator(command));
     return AsRoot::claim();
 }
 

@@ -293,8 +293,8 @@ AgentRequest read_agent_request(std::string_view text)
     if (!starts_with_letter(request.agent) || !is_made_of(request.agent, "-") || request.agent.size() > 32)
         throw Failure(ExitStatus::usage, escape_for_display(text) + " names no agent; say AGENT or AGENT@VERSION, for example pi");
     if (at != std::string_view::npos && !is_package_version(request.version) && !is_version_tag(request.version))
-        throw Failure(ExitStatus::usage, escape_for_display(request.version) +
-                                             " is not a version; say one in full, for example 1.2.3, or a tag such as latest");
+        throw Failure(ExitStatus::usage, quote(request.version) + " is not a version of " + request.agent +
+                                             "; say one in full, for example 1.2.3, or a tag such as latest");
     return request;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 namespace pi_agent {
@@ -56,13 +57,21 @@ void forget_pending_signals()
     give_up(complaint);
 }
 
-std::string words_for_start_failure(const std::string &number)
+// `complaint`: the number that give_up() wrote, or what the loader of programs said before sudo itself ran.
+std::string words_for_start_failure(const std::string &complaint)
 {
-    const auto problem = static_cast<int>(std::strtol(number.c_str(), nullptr, 10));
-    std::string what = SystemFailure(problem, std::string("starting ") + build::sudo_path).what();
+    const std::string starting = std::string("starting ") + build::sudo_path;
+    rlimit memory{};
+    const bool is_limited = getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY;
+    const char *more_memory = is_limited ? "; raise the limit of memory in this shell (ulimit -v)" : "";
+    if (complaint.empty() || complaint.find_first_not_of("0123456789") != std::string::npos)
+        return starting + " failed" + (complaint.empty() ? ": it ended with status " + std::to_string(exec_failed) : ": " + complaint) +
+               (is_limited ? more_memory : "; ask the administrator to repair the package sudo");
+    const auto problem = static_cast<int>(std::strtol(complaint.c_str(), nullptr, 10));
+    const std::string what = SystemFailure(problem, starting).what();
     if (problem == EMFILE) return what + "; raise the limit of open files in this shell (ulimit -n)";
     if (problem == ENOENT) return what + "; ask the administrator to install the package sudo";
-    return what;
+    return problem == ENOMEM ? what + more_memory : what;
 }
 
 } // namespace

@@ -49,7 +49,8 @@ namespace {
 // Of everything that the operating system refuses, an administrator can fix this one, wherever it happens.
 const char *remedy_of(int error_number)
 {
-    if (error_number == ENOSPC || error_number == EDQUOT) return "; free some space on that file system, or ask the administrator";
+    if (error_number == ENOSPC || error_number == EDQUOT)
+        return "; free some space or inodes (df -h, df -i) on that file system, or ask the administrator";
     if (error_number == EROFS) return "; ask the administrator why that file system is read-only: a damaged disk is one reason";
     return "";
 }

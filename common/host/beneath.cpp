@@ -36,7 +36,7 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
         else if (unlinkat(parent.get(), name.c_str(), 0) != 0 && errno != ENOENT)
             throw_errno("replacing " + escape_for_display(name));
     }
-    throw Failure(ExitStatus::system_failure,
+    throw Failure(FailureKind::changed_meanwhile,
                   escape_for_display(name) + " in the agent's home changed while it was written; end your other sessions and try again");
 }
 

@@ -33,7 +33,9 @@ void add_source(const std::string &path, std::vector<PolicySource> &sources, Pro
         problems.add({path}, "", failure.what(),
                      absent ? "ask the administrator to write one: sudo pi-agentctl init, then sudo pi-agentctl apply (on NixOS: the "
                               "module m3ta.pi-agent)"
-                            : "ask the administrator to make it readable for all: sudo pi-agentctl check says how");
+                     : failure.error_number() == EACCES
+                         ? "ask the administrator to make it readable for all: sudo pi-agentctl check says how"
+                         : "ask the administrator to look at it: sudo pi-agentctl check");
     } catch (const Failure &failure) {
         problems.add({path}, "", failure.what(), "");
     }

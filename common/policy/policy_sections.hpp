@@ -197,6 +197,9 @@ std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value);
 // that are listed for one place.
 ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems);
 
+// The key that names a directory of the user's home: of the user alone, or of the toolchains.
+std::string key_of_home_directory(const Rules &rules, const std::string &path, bool is_cache);
+
 // --- Reads what a level says: one row for each key, whichever level says it.
 
 template <auto problem_of>

@@ -284,4 +284,12 @@ ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems)
     return toolchains;
 }
 
+std::string key_of_home_directory(const Rules &rules, const std::string &path, bool is_cache)
+{
+    const auto is_it = [&](const PolicyPath &own) { return own.path == path; };
+    if (rules.own_readable && std::any_of(rules.own_readable->begin(), rules.own_readable->end(), is_it))
+        return rules.places.at("readable").key;
+    return is_cache ? "toolchains.caches" : "toolchains.readable";
+}
+
 } // namespace pi_agent

@@ -55,6 +55,24 @@ std::string without_comments(std::string text)
     return text;
 }
 
+// Half of a pair of escapes (RFC 8259, 8.2) is one that node takes and the library does not. U+FFFD stands for it, as where node writes
+// text; every byte keeps its place.
+std::string with_whole_pairs(std::string text)
+{
+    const auto unit_at = [&](std::size_t at) { // of "\u1234"; 0 for anything else
+        const bool is_escape = text.compare(at, 2, "\\u") == 0 && at + 6 <= text.size();
+        return is_escape ? to_number<unsigned>(std::string_view(text).substr(at + 2, 4), 16).value_or(0) : 0;
+    };
+    const auto is_half = [](unsigned unit, unsigned first) { return unit >= first && unit < first + 0x400; };
+    for (std::size_t at = text.find('\\'); at < text.size(); at = text.find('\\', at)) {
+        const unsigned unit = unit_at(at);
+        const bool is_pair = is_half(unit, 0xD800) && at + 6 < text.size() && is_half(unit_at(at + 6), 0xDC00);
+        if (!is_pair && (is_half(unit, 0xD800) || is_half(unit, 0xDC00))) text.replace(at, 6, "\\ufffd");
+        at += is_pair ? 12 : 2; // what follows a backslash does not begin an escape
+    }
+    return text;
+}
+
 constexpr std::string_view mark = "\\u0000number "; // as JSON writes it; nothing but a number follows it
 constexpr std::string_view mark_inside{"\0number ", 8};
 constexpr std::string_view number_bytes = "+-.0123456789eE";
@@ -123,7 +141,7 @@ std::size_t place_of_problem(const std::string &text)
 
 nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax)
 {
-    const std::string &plain = syntax == JsonSyntax::strict ? text : without_comments(text);
+    const std::string plain = with_whole_pairs(syntax == JsonSyntax::strict ? text : without_comments(text));
     if (nests_deeper(plain, merge_depth_limit))
         throw Failure(FailureKind::user_configuration,
                       name + ": it is nested deeper than " + std::to_string(merge_depth_limit) + " levels");

@@ -14,7 +14,7 @@ Packet receive_from_reader(FdRef transfer)
 {
     std::optional<Packet> packet = receive_packet(transfer, in_seconds(sync_patience_seconds));
     // The reader died: it reports the reason itself, and every file that was written so far is whole.
-    if (!packet) throw Failure(ExitStatus::system_failure, "the process that reads your configuration ended early; try again");
+    if (!packet) throw Failure(ExitStatus::limit, "the process that reads your configuration ended early; try again");
     return std::move(*packet);
 }
 

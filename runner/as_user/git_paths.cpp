@@ -91,7 +91,7 @@ private:
         const struct stat facts = examine(fd, "examining a path in the project");
         if (S_ISLNK(facts.st_mode)) {
             found_.links.push_back(path);
-            return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(link_target(fd, path));
+            return found_.links.size() > links_at_most ? stop(ShownPath::Kind::endless) : go(link_target(fd, path));
         }
         found_.path = path;
         if (S_ISDIR(facts.st_mode)) return true;
@@ -122,11 +122,22 @@ bool is_there(const GuardedTree &tree, const std::string &path)
     return look_beneath(tree.top, path, O_PATH).is_open() || errno != ENOENT;
 }
 
+// Names what keeps the user out: the path itself, or the last directory on the way that can be seen.
 [[noreturn]] void refuse_unreadable(const GuardedTree &tree, const std::string &path)
 {
-    throw Failure(FailureKind::protection, escape_for_display(join_path(tree.path, path)) +
-                                               " is a file of git that you cannot read, so what it names cannot be protected "
-                                               "(projects.protect); ask its owner to make it readable for you, or to remove it");
+    std::string closed = path;
+    UniqueFd place = look_beneath(tree.top, closed, O_PATH);
+    for (; !place && !closed.empty(); place = look_beneath(tree.top, closed, O_PATH))
+        closed = split_last(closed).first;
+    struct stat facts {};
+    if (place) facts = examine(place, "examining a path of git");
+    const bool is_own = place && facts.st_uid == geteuid();
+    throw Failure(FailureKind::protection, escape_for_display(join_path(tree.path, closed)) +
+                                               (S_ISDIR(facts.st_mode) ? " is a directory of git that you may not enter"
+                                                                       : " is a file of git that you cannot read") +
+                                               ", so what it names cannot be protected (projects.protect); " +
+                                               (is_own ? "it is yours: give yourself access to it, or remove it"
+                                                       : "ask its owner to make it readable for you, or to remove it"));
 }
 
 // git ignores what has another kind than the one asked for, and what has gone. Any other errno means that nobody can tell.

@@ -213,7 +213,10 @@ void read_host_env_file(const UserPaths &paths, const std::string &path, HostVar
         }
         tell_of_open_key(file, name, variables);
     } catch (const Failure &failure) {
-        if (!file.by_agents) throw; // a file that agents can write must not stop anybody from starting one
+        // A file that agents can write must not stop anybody from starting one.
+        if (!file.by_agents && failure.status() == ExitStatus::configuration)
+            throw Failure(FailureKind::user_configuration, failure.what());
+        if (!file.by_agents) throw;
         variables.notices.push_back("variables are left out: " + std::string(failure.what()));
     }
 }

@@ -47,6 +47,7 @@ public:
             break;
         case ShownPath::Kind::outside:
         case ShownPath::Kind::hidden:
+        case ShownPath::Kind::endless:
             break; // not in the agent's view
         }
     }

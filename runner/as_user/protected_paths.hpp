@@ -23,7 +23,8 @@ struct ShownPath {
         outside, // leads out of the project
         hidden,  // on another file system that is mounted there, which the agent is not shown (Mounts::hidden)
         closed,  // `path` is a directory of the user's that the user may not enter: its owner may open it at any time
-        unclear, // the user may not look at it, or its symlinks have no end
+        endless, // through more symlinks than the kernel follows: nobody opens it, as long as these are as they are
+        unclear, // the user may not look at it
     };
     Kind kind = Kind::unclear;
     std::string path;               // of what was found, canonical and relative to the top; any bytes

@@ -153,7 +153,7 @@ std::string place_of_denial(const GateDenial &denial)
 std::string denial_line(const GateDenial &denial)
 {
     const DenialText &reason = text_of(denial.reason);
-    std::string line = place_of_denial(denial) + ": " + reason.meaning;
+    std::string line = place_of_denial(denial) + ": " + meaning_of(denial);
     if (*reason.key != '\0') line += std::string("; the administrator can change this with the policy's key ") + reason.key;
     return line + (denial.where.empty() ? "" : " (" + denial.where + ")") + "\n";
 }

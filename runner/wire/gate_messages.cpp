@@ -73,7 +73,12 @@ const DenialText &text_of(DenialReason reason) noexcept
 
 bool GateDenial::is_harmless(const GateDenial &denial) noexcept
 {
-    return is_host_alphabet(denial.host) && is_printable(denial.where) && denial.count != 0;
+    return is_host_alphabet(denial.host) && is_printable(denial.where) && is_host_alphabet(denial.address) && denial.count != 0;
+}
+
+std::string meaning_of(const GateDenial &denial)
+{
+    return text_of(denial.reason).meaning + (denial.address.empty() ? "" : ": " + denial.address);
 }
 
 GateMessage decode_gate_message(std::string_view bytes)

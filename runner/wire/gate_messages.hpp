@@ -186,7 +186,8 @@ struct GateDenial {
     std::uint16_t port = 0;
     DenialReason reason{};
     std::uint64_t count = 1; // since the last of the same
-    std::string where = {};  // of a rule or provider that almost fits; empty without one
+    std::string where = {};   // of a rule or provider that almost fits; empty without one
+    std::string address = {}; // that the name leads to, where the reason is about that
     static constexpr std::uint64_t type = 43;
 
     static void fields(auto &archive, auto &self)
@@ -197,12 +198,14 @@ struct GateDenial {
         archive.bounded(self.reason, DenialReason::untrusted, "the gate told of a denial for an unknown reason");
         archive(self.count);
         archive.cut(self.where, gate_where_bytes, "the gate told of a place that is too long");
+        archive.cut(self.address, gate_host_bytes, "the gate told of an address that is too long");
         archive.require([&] { return is_harmless(self); }, "the gate told of a denial in bytes that are not for people");
     }
 
 private:
     static bool is_harmless(const GateDenial &denial) noexcept;
 };
+std::string meaning_of(const GateDenial &denial); // for people, with the address
 static_assert(std::size(denial_texts) == static_cast<std::size_t>(DenialReason::untrusted) + 1);
 
 using GateMessage = std::variant<GateReady, GateDenial, GateAlive, GateFarewell>;

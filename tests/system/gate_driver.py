@@ -221,7 +221,7 @@ def decode_message(data):
     if numbers(0) in (44, 45):
         return None
     at, fields = 8, {}
-    for name, is_text in (("kind", 0), ("host", 1), ("port", 0), ("reason", 0), ("count", 0), ("where", 1)):
+    for name, is_text in (("kind", 0), ("host", 1), ("port", 0), ("reason", 0), ("count", 0), ("where", 1), ("address", 1)):
         value, at = numbers(at), at + 8
         if is_text:
             value, at = data[at : at + value].decode(), at + value

@@ -15,9 +15,9 @@ PREPARE = f"""
 mkdir -p /srv/tools/bin; echo x >/srv/tools/file
 runuser -u alice -- sh -c 'cd {DEMO} && git init -q . 2>/dev/null; echo secret >.env; mkdir -p sub/deep ~/.nvm/bin ~/.npm ~/.ssh; echo k >~/.ssh/id
 mkdir -p ~/.tools/bin ~/other ~/.config; echo t >~/.tools/bin/tool; echo o >~/other/file; ln -sfn ~/.tools/bin/tool outward; test -e ~/.bashrc || touch ~/.bashrc
-echo v >~/.nvm/file; echo c >~/.npm/file; echo r >closed; chmod 000 closed; echo t >sub/deep/file'
+ln -f .env other-name; echo v >~/.nvm/file; echo c >~/.npm/file; echo r >closed; chmod 000 closed; echo t >sub/deep/file'
 """
-REMOVE = f"rm -rf /srv/tools {DEMO}/.env {DEMO}/.git {DEMO}/sub {DEMO}/closed /home/alice/.nvm /home/alice/.npm /home/alice/.ssh /home/alice/.tools /home/alice/other {DEMO}/outward"
+REMOVE = f"rm -rf /srv/tools {DEMO}/.env {DEMO}/other-name {DEMO}/.git {DEMO}/sub {DEMO}/closed /home/alice/.nvm /home/alice/.npm /home/alice/.ssh /home/alice/.tools /home/alice/other {DEMO}/outward"
 
 # What a process itself reports, with only the session around it.
 PROBE = """

@@ -325,7 +325,22 @@ def test_a_large_tree_is_not_looked_at_for_ever_and_the_repository_is(machine, l
     assert took < 15, took
     lines = done.stderr.decode().splitlines()
     assert lines[1:3] == ["pi:   .git/hooks/pre-push: git hook appeared", "pi:   tools/sh: program appeared"], lines
-    assert lines[-1].startswith("pi: the search for such files was not complete") and "/home/alice/projects/large/" in lines[-1], lines
+    assert lines[-1].startswith("pi: the search for files that run code outside the sandbox was not complete") and "/home/alice/projects/large/" in lines[-1], lines
+
+
+def test_a_path_that_no_call_takes_is_what_the_notice_says(machine, project):
+    deep = "import os\nfor _ in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)"
+    (line,) = run(machine, f"python3 -c \"{deep}\"").stderr.decode().splitlines()
+    machine.run("rm -r dddd*", cwd=project, check=True)
+    assert line.startswith("pi: the search for files that run code outside the sandbox was not complete (a path of more than 4096 bytes cannot be opened); not searched: "), line
+
+
+def test_a_look_that_was_killed_is_told_as_that(machine, project):
+    with session(machine, "sh", "echo ready; read line; exit 5", cwd=PROJECT) as process:
+        machine.root(f"kill -KILL $(pgrep --parent {process.inside_pid()} --exact pi)", check=True)
+        status, _, err = finish(process)
+    assert status == 5, err
+    assert err == b"pi: what this session left could not be looked at: the look was killed; look at the project yourself before you run git, an editor or programs there\n", err
 
 
 def test_an_interrupt_ends_the_look_and_changes_nothing_else(machine, project):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from administering import said
-from launching import PLAYING_POLICY, POLICY_FILE, written_policy
+from launching import PLAYING_POLICY, POLICY_FILE, STATE, pi, written_policy
 from test_apply import moved_away
 
 INVALID = 78
@@ -86,6 +86,42 @@ def test_a_name_by_which_nobody_starts_is_an_error(host):
     assert [(error["key"], error["message"], error["remedy"]) for error in report["errors"]] == [
         ("users.Alice.Smith", f"this host calls the user with the uid {uid} 'alice', so nobody starts by this entry", "write 'alice', or remove the entry"),
     ], report  # fmt: skip
+
+
+def test_an_inner_root_of_ones_own_with_rules_is_what_it_was_written_for(host):
+    """Sessions that start beside it do not see it: a warning would say the opposite."""
+    found, report = warnings(host, roots_of_alice("{path: /srv/shared/app/secret, network: none}").replace("/srv/shared/app/secret", "/home/alice/projects/demo"))
+    assert not [key for key in found if "roots" in key], report
+
+
+@pytest.mark.parametrize(
+    ("path", "whose"),
+    [("/run/pi-agent/drain", ""), (f"{STATE}/alice", " of alice"), (f"{STATE}/alice/meta", " of alice"), (f"{STATE}/alice/meta/manifest", " of alice")],
+)
+def test_what_replaces_a_file_or_directory_of_ours_is_told(host, path, whose):
+    """No start works then, and the policy is valid all the same."""
+    assert pi(host, "sh", "true").returncode == 0
+    kept = f"{STATE}/../kept"
+    kind = "directory" if not path.endswith(("drain", "manifest")) else "regular file"
+    host.root(f"(! test -e {path} || mv {path} {kept}) && ln -s {kept} {path}", check=True)
+    try:
+        refused = pi(host, "sh", "true")
+        done = host.root(["pi-agentctl", "check"])
+    finally:
+        host.root(f"rm {path}; (! test -e {kept} || mv {kept} {path})", check=True)
+    assert refused.returncode != 0, refused
+    assert done.returncode == 0 and f"{path} is not a {kind}, so no session{whose} starts; look at it, and move it away" in done.stderr.decode(), done
+    assert f"{path} is not a" not in said(host, "check") and pi(host, "sh", "true").returncode == 0
+
+
+def test_a_file_in_the_place_of_users_d_is_not_called_unreadable(host):
+    host.root("cd /etc/pi-agent && (! test -e users.d || mv users.d /root/users.d) && echo x >users.d", check=True)
+    try:
+        done = pi(host, "sh", "true")
+    finally:
+        host.root("cd /etc/pi-agent && rm users.d && (! test -e /root/users.d || mv /root/users.d users.d)", check=True)
+    assert done.returncode == INVALID and b"/etc/pi-agent/users.d" in done.stderr and b"Not a directory" in done.stderr, done
+    assert b"make it readable" not in done.stderr and b"ask the administrator to look at it: sudo pi-agentctl check" in done.stderr, done
 
 
 def test_no_policy_has_a_code_of_its_own(host):

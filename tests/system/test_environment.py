@@ -181,7 +181,7 @@ def test_a_users_file_cannot_break_what_is_the_products_or_starts_programs(machi
 def test_an_invalid_file_of_a_users_ends_the_start_and_its_values_are_told_to_nobody(machine, text, problem):
     host_file(machine, text)
     done = pi(machine, "environment")
-    assert_refused(done, 78, problem)
+    assert_refused(done, 78, problem, "explain E78-config")
     assert SECRET not in done.stderr.decode()
     assert SECRET not in machine.root("journalctl --no-pager -o verbose", check=True).stdout.decode()
 
@@ -190,7 +190,7 @@ def test_an_invalid_file_of_a_users_ends_the_start_and_its_values_are_told_to_no
                                   ": >{}; chmod 0 {}", "ln -s /proc/self/environ {}"])  # fmt: skip
 def test_what_is_no_file_that_the_user_can_read_ends_the_start(machine, make):
     machine.run(f"rm -rf {HOST_FILE}; " + make.replace("{}", HOST_FILE), check=True)
-    assert_refused(pi(machine, "environment"), 78, f"{HOST_FILE} is not a file that you can read")
+    assert_refused(pi(machine, "environment"), 78, f"{HOST_FILE} is not a file that you can read", "explain E78-config")
 
 
 def test_a_users_file_that_is_a_link_to_another_of_theirs_is_read(machine):

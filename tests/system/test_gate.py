@@ -165,8 +165,11 @@ def test_another_host_fails_at_once_and_is_told_with_its_reason(gate, proxy, hos
     assert done["took"] < 5
     [told] = gate.denials(1.2)
     assert (told["host"], told["port"], told["reason"], told["where"], told["count"]) == (host, port, reason, where, 1)
+    address = {"private.example": PRIVATE, "meta.example": "169.254.169.254"}.get(host, "")
+    assert told["address"] == address
     if proxy:
         assert f"x-pi-agent-denied: {reason}" in done["out"]
+        assert not address or f"and no rule names that address: {address}." in done["out"], done
         assert "policy" in done["out"] or reason == "no-address"
     elif port == 443:
         assert "alert" in done["err"].lower(), done

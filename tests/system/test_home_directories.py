@@ -207,6 +207,15 @@ def test_what_is_missing_or_no_directory_is_left_out_without_a_trace(furnished):
     ]
 
 
+def test_a_users_own_directory_is_named_by_the_users_own_key(furnished, playing_policy):
+    playing_policy(PLAYING_POLICY.replace("  alice:\n", "  alice:\n    readable: [~/data-sets]\n"))
+    as_alice(furnished, "ln -s .pyenv data-sets")
+    done = pi(furnished, "sh", "echo ran")
+    as_alice(furnished, "rm data-sets")
+    (notice,) = messages(done)
+    assert done.stdout == b"ran\n" and notice.startswith("pi: not shown to the agent: ~/data-sets (users.alice.readable): it is a symlink"), done
+
+
 def test_the_agents_own_is_hidden_and_comes_back(furnished):
     as_alice(furnished, "mv .nvm .kept")
     agent_says(furnished, "sh", "mkdir ~/.nvm; echo own >~/.nvm/own")

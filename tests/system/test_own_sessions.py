@@ -153,7 +153,8 @@ def test_a_users_state_is_roots_look_at_it(playing, method):
 def test_what_is_not_for_users_is_told_with_what_is(playing, method):
     for arguments, words in (
         (["sessions", "--user", "bob"], "sessions is about the sessions of other users, so only root can run it with --user bob (without --user it is about your own)"),
-        (["stop", "--all"], "stop --all ends the sessions of all users, so only root can run it; run: sudo pi-agentctl stop --all"),
+        (["stop", "--all"], "stop --all ends the sessions of all users, so only root can run it; the administrator can run: sudo pi-agentctl stop --all"),
+        (["stop", "--user", "bob"], "without --user it is about your own); the administrator can run: sudo pi-agentctl stop --user bob"),
         (["history", "--user", "nobody-here"], "only root can run it with --user nobody-here"),
     ):
         done = own(playing, *arguments)

@@ -221,6 +221,13 @@ def test_a_shell_that_allows_too_few_files_is_told_so(machine):
     assert_refused(done, 69, "/usr/bin/sudo", "Too many open files", "ulimit -n")
 
 
+def test_a_shell_that_allows_too_little_memory_is_told_so(machine):
+    """The loader of programs ends sudo before sudo itself runs: with its words and 127, and no number of an error."""
+    done = next(done for limit in range(8000, 20000, 500) if (done := machine.run(f"ulimit -v {limit}; pi sh 'echo ran'", cwd=DEMO)).stderr.startswith(b"pi: "))
+    assert_refused(done, 69, "starting /usr/bin/sudo failed: ", "ulimit -v")
+    assert b"Success" not in done.stderr, done
+
+
 def test_a_working_directory_with_a_path_too_long_is_refused_with_a_way_out(machine):
     deep = "import os\nfor _ in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)\nos.execvp('pi', ['pi', 'sh', 'echo ran'])"
     try:

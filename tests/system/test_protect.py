@@ -239,3 +239,24 @@ def test_a_project_that_is_too_large_to_be_searched_is_refused(machine, reposito
     assert_refused(pi(machine, "sh", "true", cwd=place), 75, "limit: ", "more than 200000 entries", "projects.scope")
     playing_policy(PLAYING_POLICY)
     assert agent_says(machine, "sh", "echo x", cwd=place) == b"x\n"
+
+
+@pytest.mark.parametrize(
+    ("closed", "word"),
+    [(".git", "directory of git that you may not enter"), (".git/worktrees", "directory of git that you may not enter"), (".git/config", "file of git that you cannot read")],
+)
+def test_what_of_git_the_user_may_not_look_at_is_named_and_so_is_who_can_change_that(machine, repository, closed, word):
+    place = repository("git worktree add -q ../guarded-tree && touch .git/config")
+    machine.run(["chmod", "0", closed], cwd=place, check=True)
+    try:
+        assert_refused(pi(machine, "sh", "echo ran", cwd=place), 78, f"{place}/{closed} is a {word}", "it is yours: give yourself access to it")
+        machine.root(f"chown bob {place}/{closed}", check=True)
+        assert_refused(pi(machine, "sh", "echo ran", cwd=place), 78, f"{place}/{closed} is a {word}", "ask its owner")
+    finally:
+        machine.root(f"chown alice {place}/{closed}; chmod 755 {place}/{closed}", check=True)
+
+
+def test_a_link_without_an_end_is_protected_and_no_notice_says_otherwise(machine, repository):
+    place = repository("rm -rf .git/hooks && ln -s hooks .git/hooks")
+    done = pi(machine, "sh", "rm -f .git/hooks; mkdir .git/hooks; mv .git/hooks .git/away; test -L .git/hooks && echo kept", cwd=place)
+    assert b"not protected" not in done.stderr and done.stdout == b"kept\n", done

@@ -2,7 +2,7 @@
 
 import pytest
 from administering import BUSY, NOTHING, USAGE, answer, ctl, said
-from launching import DEMO, PLAYING_POLICY, STATE, owner_and_mode, pi, session
+from launching import DEMO, PLAYING_POLICY, POLICY_FILE, STATE, owner_and_mode, pi, session
 
 MEBIBYTE = 1 << 20
 HOME = f"{STATE}/alice/home"
@@ -103,6 +103,25 @@ def test_reset_refuses_while_a_session_lives_and_then_leaves_nothing(emptied):
     done = pi(machine, "sh", "test -e ~/.bashrc && test ! -e ~/made && echo new")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"new\n", b""), done
     assert "no state of nobody-here is kept" in said(machine, "state", "reset", "--user", "nobody-here", "--yes", status=NOTHING)
+
+
+def test_an_empty_home_does_not_keep_the_next_policy_from_another_account(emptied):
+    machine = emptied
+    assert pi(machine, "sh", "true").returncode == 0
+    said(machine, "state", "reset", "--user", "alice", "--yes")
+    shared = PLAYING_POLICY.replace("accounts: per-user", "accounts: shared")
+    assert shared != PLAYING_POLICY
+    try:
+        machine.write(POLICY_FILE, shared)
+        assert "done: give the empty home of the agent of alice to pi-agent\n" in said(machine, "apply", "--no-canary")
+        assert owner_and_mode(machine, HOME) == "pi-agent:pi-agent 700"
+        assert pi(machine, "sh", "id -un; touch ~/own").stdout == b"pi-agent\n"
+        machine.write(POLICY_FILE, PLAYING_POLICY)
+        assert "give the" not in said(machine, "apply", "--no-canary")  # what is not empty is nobody else's
+    finally:
+        said(machine, "state", "reset", "--user", "alice", "--yes")
+        machine.install_policy(PLAYING_POLICY)
+    assert owner_and_mode(machine, HOME).startswith("pi-agent-alice:") and pi(machine, "sh", "id -un").stdout == b"pi-agent-alice\n"
 
 
 @pytest.fixture

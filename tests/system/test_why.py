@@ -42,9 +42,11 @@ def test_whose_roots_would_show_it_is_the_entry_that_counts(asked):
     assert why(asked, ["/home/bob"], "--user", "carol", "--cwd", "/srv/devs")["/home/bob"]["key"] == "users.%devs.roots"
 
 
+OF_PROJECT = "projects.mask, projects.protect or projects.read_only"  # what would take a file of the project from sessions
 RULES = {
     f"{DEMO}/new": (False, False, False, "", "project's root"),
-    f"{DEMO}/sub/deep/file": (True, True, True, "", "project's root"),
+    f"{DEMO}/sub/deep/file": (True, True, True, OF_PROJECT, "project's root"),
+    f"{DEMO}/other-name": (True, False, False, "projects.mask", "another name (a hard link)"),
     f"{DEMO}/.env": (True, False, False, "projects.mask", "keeps it from agents"),
     f"{DEMO}/.git/config": (True, True, False, "projects.protect", "while a session runs nobody outside can replace it either (\"Device or resource busy\")"),
     f"{DEMO}/closed": (True, False, False, "", "its own mode"),
@@ -83,6 +85,24 @@ def test_in_words(asked):
     assert done.returncode == 0, done
     assert done.stdout.decode().splitlines()[0] == f"{DEMO}/.env: may not be read, written or executed", done
     assert b"to change: projects.mask" in done.stdout and b"/etc/passwd: may read\n" in done.stdout, done
+
+
+def test_a_directory_that_is_named_and_not_shown_is_not_called_shown(asked):
+    asked.run("mv .nvm .nvm-kept && ln -s .nvm-kept .nvm", cwd="/home/alice", check=True)
+    try:
+        told = why(asked, ["/home/alice/.nvm/file"], user="alice", cwd=DEMO)["/home/alice/.nvm/file"]
+    finally:
+        asked.run("rm .nvm && mv .nvm-kept .nvm", cwd="/home/alice", check=True)
+    assert (told["exists"], told["key"]) == (False, "toolchains.readable"), told
+    assert "~/.nvm is not shown: it is a symlink or not a directory" in told["rule"], told
+
+
+def test_a_host_is_asked_about_anywhere(asked):
+    done = asked.run(["pi-agentctl", "why", "github.com"], user="alice", cwd="/home/alice")
+    assert done.returncode == 0 and b"github.com:443: may be reached\n" in done.stdout and b"this directory is in no root" in done.stdout, done
+    assert b"no root" not in asked.run(["pi-agentctl", "why", "github.com"], user="alice", cwd=DEMO).stdout
+    done = asked.run(["pi-agentctl", "why", "github.com", "README.md"], user="alice", cwd="/home/alice")
+    assert done.returncode == 77 and b"/home/alice" in done.stderr, done
 
 
 def test_who_may_ask_and_where(asked):

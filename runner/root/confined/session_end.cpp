@@ -324,7 +324,7 @@ void GateWatch::take(GateDenial denial)
     write_down(denial_line(denial));
     const DenialText &reason = text_of(denial.reason);
     if (may_record())
-        record_.denied_connection({denial.host, denial.port, reason.word, reason.meaning, reason.key, denial.where, denial.count});
+        record_.denied_connection({denial.host, denial.port, reason.word, meaning_of(denial), reason.key, denial.where, denial.count});
     else
         unrecorded_ = sum_of(unrecorded_, denial.count);
 }

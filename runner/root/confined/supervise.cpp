@@ -25,7 +25,8 @@ Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::strin
 {
     const std::string why = problem.empty() ? sandbox.explain(result) : escape_for_display(problem);
     const bool asked = stopped && problem.empty();
-    const std::string text = asked ? "the session was ended before the agent was started" : "the agent was not started: " + why;
+    if (asked) return {FailureKind::changed_meanwhile, "the session was ended while it was being prepared; try again"}; // by apply or stop
+    const std::string text = "the agent was not started: " + why;
     // pi-agent-exec ends with the status of its own failure.
     const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
                        result.status <= static_cast<int>(ExitStatus::configuration);

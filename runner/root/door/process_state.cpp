@@ -171,7 +171,7 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 void require_host_namespaces(const AsRoot & /*root*/)
 {
     // A process stays in its PID and time namespaces for life: unshare(2) changes only those of its children.
-    const std::pair<std::string, const char *> kinds[] = {{"mnt", "paths lead elsewhere there"},
+    const std::pair<std::string, const char *> kinds[] = {{"mnt", "paths lead elsewhere there, as in a container, or a service with PrivateTmp= or ProtectHome="},
                                                           {"pid", "processes have other numbers there"},
                                                           {"pid_for_children", "processes have other numbers there"},
                                                           {"user", "its accounts are not those of the host"},

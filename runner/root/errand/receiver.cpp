@@ -13,7 +13,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *ended_text = "the session was ended while it was being prepared";
+constexpr const char *ended_text = "the session was ended while it was being prepared; try again";
 
 constexpr int record_patience_seconds = 5;
 
@@ -42,7 +42,7 @@ std::optional<std::size_t> SessionWatch::wait(const std::vector<FdRef> &channels
     if (ready <= 0) return std::nullopt;
     if (polled[0].revents != 0) hear_receiver(); // first, because it tells why
     if ((polled[1].revents != 0 || polled[2].revents != 0) && defence_is_on("sync-ends-with-session"))
-        throw Failure(ExitStatus::system_failure, ended_text);
+        throw Failure(FailureKind::changed_meanwhile, ended_text);
     for (std::size_t index = own; index < polled.size(); ++index)
         if (polled[index].revents != 0) return index - own;
     return std::nullopt;
@@ -53,7 +53,7 @@ void EarlyMessages::hear()
     constexpr std::size_t limit = 64; // more than these say nothing new
     const ReceiverEvent event = receiver_.receive();
     const auto *bytes = std::get_if<std::string>(&event);
-    if (bytes == nullptr && defence_is_on("sync-ends-with-session")) throw Failure(ExitStatus::system_failure, ended_text);
+    if (bytes == nullptr && defence_is_on("sync-ends-with-session")) throw Failure(FailureKind::changed_meanwhile, ended_text);
     if (bytes == nullptr) return;
     WrapperMessage message = decode_wrapper_message(*bytes);
     const auto *signal = std::get_if<ForwardSignal>(&message);

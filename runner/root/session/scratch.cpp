@@ -123,7 +123,7 @@ UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, Scrat
         if (failure.error_number() != ENOSPC && failure.error_number() != EDQUOT) throw;
         throw Failure(FailureKind::disk,
                       "the disk is full: " + std::string(failure.what()) +
-                          "; ask the administrator to free space, or to keep temporary directories in memory (scratch: tmpfs)");
+                          ", who can also keep temporary directories in memory (scratch: tmpfs)"); // after "or ask the administrator"
     }
 }
 
@@ -155,8 +155,9 @@ std::optional<std::string> nearly_full(FdRef directory, const std::string &what)
     if (fstatvfs(directory.get(), &facts) != 0) return std::nullopt; // best_effort: a courtesy
     const auto left = static_cast<unsigned long long>(facts.f_bavail) * facts.f_frsize;
     if (left >= nearly_nothing && (facts.f_files == 0 || facts.f_favail > 0)) return std::nullopt;
-    return "nearly full: the file system of " + what + " has " + std::to_string(left >> 10U) +
-           " KiB left, so the agent's work may have failed for want of space; free some, or ask the administrator";
+    const std::string what_is_left = left < nearly_nothing ? std::to_string(left >> 10U) + " KiB left" : "no inode left for another file";
+    return "nearly full: the file system of " + what + " has " + what_is_left +
+           ", so the agent's work may have failed for want of space; free some, or ask the administrator";
 }
 
 // Records which session uses which placeholder in a project: a session of the same repository takes an existing one for its own.

@@ -165,7 +165,6 @@ void for_each_live(Uid user, const Visit &visit)
 }
 
 // The file that keeps sessions from starting, and the locks by which root's own tries of the sandbox still start.
-constexpr const char *drain_name = "drain";   // in /run/pi-agent
 constexpr const char *probes_name = "probes"; // never written; each try locks the byte of its user
 constexpr std::size_t drain_limit = 4096;
 
@@ -233,7 +232,8 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
         fault_point("half-made");
         session.fd_ = lock_if_kept(sessions, id);
     }
-    if (!session.fd_) throw Failure(ExitStatus::system_failure, "other starts repeatedly took the new session for an ended one; try again");
+    if (!session.fd_)
+        throw Failure(FailureKind::changed_meanwhile, "other starts repeatedly took the new session for an ended one; try again");
     session.make_link(user_link, std::to_string(user.value()));
     session.make_link(runner_link, std::to_string(getpid()));
     fault_point("directory-made");

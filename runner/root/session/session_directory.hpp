@@ -116,6 +116,8 @@ void mark_host_changed(const AsRoot &root);
 
 // --- What `pi-agentctl drain` leaves for every start, in /run/pi-agent, which only root can enter.
 
+constexpr const char *drain_name = "drain";
+
 struct Drain {
     std::string message;      // the administrator's words for users, harmless; may be empty
     std::uint64_t since_usec; // since 1970

@@ -135,11 +135,6 @@ DetachedMount make_upon(const AsRoot &root, const DetachedMount &mount, const st
     }
 }
 
-const char *key_of(const HomeDirectory &directory)
-{
-    return directory.is_cache ? "toolchains.caches" : "toolchains.readable";
-}
-
 constexpr const char *read_only_files[] = {
 #include "runner/kernel_files.inc"
 };
@@ -212,7 +207,8 @@ HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, cons
 
 void HomeMounts::leave_out(const HomeDirectory &directory, const std::string &why)
 {
-    shown_.notices.push_back("not shown to the agent: ~/" + escape_for_display(directory.path) + " (" + key_of(directory) + "): " + why);
+    shown_.notices.push_back("not shown to the agent: ~/" + escape_for_display(directory.path) + " (" +
+                             key_of_home_directory(policy_.rules, directory.path, directory.is_cache) + "): " + why);
 }
 
 bool HomeMounts::can_be_shown(const HomeDirectory &directory)
@@ -272,7 +268,7 @@ void HomeMounts::require_same_places() const
         const std::string path = join_path(home_.path, directory->path);
         const bool is_moved = kernel_path(directory->directory) != path && defence_is_on("same-place");
         if (is_moved || (!topmost_mounts_below(mounts, path).empty() && defence_is_on("cover-submounts")))
-            throw Failure(ExitStatus::system_failure,
+            throw Failure(FailureKind::changed_meanwhile,
                           "~/" + escape_for_display(directory->path) +
                               " was moved, or a file system was mounted in it, while the session was being prepared; try again");
     }
@@ -317,7 +313,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     for (const auto &place : filled)
         if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
             shown_.notices.push_back("your toolchain replaces the agent's own ~/" + escape_for_display(place) +
-                                     ", which is hidden meanwhile (toolchains.readable)");
+                                     ", which is hidden meanwhile (" + key_of_home_directory(policy_.rules, place, false) + ")");
     if (!caches.empty()) {
         session_.make_directory(lower_name);
         with_own_mounts(root_, [&] {
@@ -385,9 +381,13 @@ void HomeMounts::show_or_leave_out(const HomeDirectory &directory, const std::fu
         const char *hint = directory.is_cache
                                ? "; where it is the state directory's file system that cannot hold an overlay's changes: 'scratch: tmpfs'"
                                : "";
-        throw Failure(FailureKind::file_system, "~/" + escape_for_display(directory.path) + ": " + why +
-                                                    "; ask the administrator to make it optional: '" + key_of(directory) +
-                                                    ": best_effort', or a list without it" + hint);
+        const std::string key = key_of_home_directory(policy_.rules, directory.path, directory.is_cache);
+        const bool is_users = !key.starts_with("toolchains"); // whose key has no word for what is optional
+        throw Failure(FailureKind::file_system,
+                      "~/" + escape_for_display(directory.path) + ": " + why +
+                          (is_users ? "; ask the administrator to leave it out of " + key
+                                    : "; ask the administrator to make it optional: '" + key + ": best_effort', or a list without it") +
+                          hint);
     }
 }
 

@@ -27,8 +27,8 @@ void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
     if (!defence_is_on("fuse-projects")) return;
     const auto *mount = mount_that_holds(mounts, tree.directory);
     if (mount == nullptr)
-        throw Failure(FailureKind::file_system, "the file system of " + escape_for_display(tree.path()) +
-                                                    " was unmounted while the session was being prepared; try again");
+        throw Failure(FailureKind::changed_meanwhile, "the file system of " + escape_for_display(tree.path()) +
+                                                          " was unmounted while the session was being prepared; try again");
     if (const auto problem = problem_of_file_system(tree.path(), mount->type)) throw Failure(ExitStatus::unavailable, *problem);
 }
 
@@ -42,7 +42,7 @@ void require_same_places(const std::vector<std::string> &covered, const ShownTre
         const std::vector<MountEntry> mounts = list_mounts();
         if (topmost_mounts_below(mounts, host_path) != covered || topmost_mounts_below(mounts, shown_at) != covered ||
             !is_at_its_path(tree))
-            throw Failure(ExitStatus::system_failure,
+            throw Failure(FailureKind::changed_meanwhile,
                           "mounts inside " + escape_for_display(host_path) + " changed while the session was being prepared; try again");
     }
 }
@@ -61,8 +61,8 @@ bool is_of_a_change(int error)
 
 [[noreturn]] void tree_changed(const std::string &place, const std::string &path)
 {
-    throw Failure(ExitStatus::system_failure, escape_for_display(path) + " in " + escape_for_display(place) +
-                                                  " changed while the session was being prepared; try again");
+    throw Failure(FailureKind::changed_meanwhile, escape_for_display(path) + " in " + escape_for_display(place) +
+                                                      " changed while the session was being prepared; try again");
 }
 
 // What was mounted in one tree, by its path there.

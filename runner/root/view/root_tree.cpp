@@ -101,7 +101,7 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
     }
     const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
     if (!S_ISREG(examine(target, "examining the agent's settings.json").st_mode))
-        throw Failure(ExitStatus::system_failure, "the agent's settings.json changed while the session was being prepared; try again");
+        throw Failure(FailureKind::changed_meanwhile, "the agent's settings.json changed while the session was being prepared; try again");
     if (defence_is_on("settings-lock"))
         attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }

@@ -38,7 +38,7 @@ GateOrder reread(const GateOrder &one)
 
 GateDenial denial()
 {
-    return {DenialKind::tunnel, "evil.example", 443, DenialReason::no_rule, 7, "p:3"};
+    return {DenialKind::tunnel, "evil.example", 443, DenialReason::no_rule, 7, "p:3", "10.0.0.1"};
 }
 
 } // namespace
@@ -157,6 +157,7 @@ TEST_CASE("what the gate says is believed by nobody who would show or count it")
     refused([](GateDenial &one) { one.host = "Evil.example"; });
     refused([](GateDenial &one) { one.host = std::string("a\0b", 3); });
     refused([](GateDenial &one) { one.where = "\xff"; });
+    refused([](GateDenial &one) { one.address = "10.0.0.1\x1b[2J"; });
     refused([](GateDenial &one) { one.reason = static_cast<DenialReason>(std::size(denial_texts)); });
     refused([](GateDenial &one) { one.count = 0; });
     CHECK_THROWS_AS(decode_gate_message(Encoder().number(99).bytes()), ProtocolError);

@@ -311,8 +311,18 @@ TEST_CASE("a look that is cut short says what it left out, and has looked at the
     CHECK_FALSE(after.not_looked_at.empty());
     CHECK(after.marks.count({project.path(".git/hooks/pre-commit"), "git hook"}) == 1);
     const std::string notice = aftermath_notice({}, after, "/", "id");
-    CHECK(notice.find("pi: the search for such files was not complete") == 0);
+    CHECK(notice.find("pi: the search for files that run code outside the sandbox was not complete") == 0);
+    CHECK(notice.find("(at most 2 seconds and 300000 entries); not searched: ") != std::string::npos);
     CHECK(notice.find(after.not_looked_at[0].substr(1)) != std::string::npos);
+}
+
+TEST_CASE("a tree that cannot be opened is named, and no bound is blamed for it")
+{
+    Budget budget(100, in_seconds(1), [] { return false; });
+    LookPlan plan{};
+    plan.root = "/no/such/tree";
+    CHECK(aftermath_notice({}, look_at_doors(plan, budget, false), "/", "id") ==
+          "pi: the search for files that run code outside the sandbox was not complete (it cannot be opened); not searched: /no/such/tree\n");
 }
 
 TEST_CASE("pipes, links out of the tree and unreadable directories neither hang nor hide")

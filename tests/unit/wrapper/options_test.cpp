@@ -76,12 +76,19 @@ TEST_CASE("a start may take something away, and asks for nothing more")
     for (const auto &both : {std::vector<std::string>{"--pi-agent-network=none", "--pi-agent-network=loopback"},
                              std::vector<std::string>{"--pi-agent-network=loopback", "--pi-agent-network=none"}})
         CHECK(of(both).network == LeftNetwork::none); // whichever comes last
-    for (const std::string option : {"--pi-agent-network", "--pi-agent-network=", "--pi-agent-network=full", "--pi-agent-network=NONE",
-                                     "--pi-agent-network=10.0.0.0/8", "--pi-agent-scope", "--pi-agent-scope=root", "--pi-agent-scope=\n"}) {
+    for (const std::string option : {"--pi-agent-network=full", "--pi-agent-network=hosts", "--pi-agent-scope=root"}) {
         CAPTURE(option);
         const Caught caught = failure_of([&] { return parse({option}); });
         CHECK(caught.status == 77);
         CHECK(has(caught.text, "asks for more than the policy gives"));
+        CHECK(has(caught.text, "--pi-agent-scope=project") == has(option, "scope")); // no value of another option
+    }
+    for (const std::string option : {"--pi-agent-network", "--pi-agent-network=", "--pi-agent-network=NONE",
+                                     "--pi-agent-network=10.0.0.0/8", "--pi-agent-scope", "--pi-agent-scope=\n"}) {
+        CAPTURE(option);
+        const Caught caught = failure_of([&] { return parse({option}); });
+        CHECK(caught.status == 64);
+        CHECK(has(caught.text, has(option, "scope") ? "; say --pi-agent-scope=project; see: " : "; say --pi-agent-network=loopback or "));
         CHECK_FALSE(has(caught.text, "\n"));
     }
     CHECK(failure_of([] { return parse({"--pi-agent-read-only=false"}); }).status == 64);

@@ -67,6 +67,8 @@ TEST_CASE("a text is taken as it is, and everything else as YAML in one line")
     CHECK(failure_of([&] { return value("users.alice.roots", "[~/a"); }).status == 78);
     CHECK(failure_of([&] { return value("env.X", "a\nb"); }).status == 64);
     CHECK(failure_of([&] { return value("limits.tasks", ""); }).status == 64);
+    CHECK(value("limits", "{memory: 8G, cpu: 1}") == "{memory: 8G, cpu: 1}");
+    CHECK(has(failure_of([&] { return value("limits.memory", "8G, cpu: 1"); }).text, "YAML reads the value '8G, cpu: 1' as a key"));
 }
 
 } // namespace key_name_test

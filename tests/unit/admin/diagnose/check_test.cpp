@@ -164,6 +164,25 @@ TEST_CASE("mistakes of the text, between keys and of the host are told at once, 
     CHECK(to_json(report)["warnings"].size() == report.warnings.size());
 }
 
+TEST_CASE("a key that the gate holds is told as one that no session gets, at the level that says so")
+{
+    const TemporaryDirectory directory;
+    const auto warned = [&](const std::string &network) {
+        const auto draft = directory.write("draft.yaml", head + network + "providers: {anthropic: {key_file: /etc/k}}\nenv: {ANTHROPIC_API_KEY: dummy, " +
+                                                             "OPENAI_API_KEY: x}\nusers: {alice: {roots: [/srv/a], env: {ANTHROPIC_API_KEY: y}}}\n");
+        std::map<std::string, std::string> found;
+        for (const auto &one : check_policy(draft, CheckScope::policy_only).warnings)
+            found[one.key] = one.problem;
+        return found;
+    };
+    auto found = warned("network: {hosts: []}\n");
+    for (const char *key : {"env.ANTHROPIC_API_KEY", "users.alice.env.ANTHROPIC_API_KEY"})
+        CHECK_MESSAGE(contains(found[key], "no session gets it, because the gate holds the key of providers.anthropic ("), key);
+    CHECK(contains(found["env.OPENAI_API_KEY"], "looks like a secret"));
+    CHECK_FALSE(contains(found["env.OPENAI_API_KEY"], "no session gets it"));
+    CHECK_FALSE(contains(warned("")["env.ANTHROPIC_API_KEY"], "no session gets it"));
+}
+
 TEST_CASE("one mistake is told once")
 {
     const TemporaryDirectory directory;

@@ -91,6 +91,10 @@ TEST_CASE("a root that is another's too, or is in one, is told with both places"
     const auto own = find_overlaps({found("/srv/b", "alice", 3), found("/srv/b/x", "alice", 4)});
     REQUIRE(own.size() == 1);
     CHECK(contains(own.front().problem, "a session there has the inner root alone"));
+    FoundRoot ruled = found("/srv/b/secret", "alice", 4); // which sessions that start in /srv/b do not see
+    ruled.has_rules = true;
+    CHECK(find_overlaps({found("/srv/b", "alice", 3), ruled}).empty());
+    CHECK(find_overlaps({found("/srv/b", "bob", 3), ruled}).size() == 1);
 }
 
 TEST_CASE("very many overlaps are told up to what anybody reads, in little time")
