@@ -223,7 +223,6 @@ std::vector<UnitProperty> session_properties(SandboxMethod method, const Sandbox
         // entry (acl(5)), so it maps all that systemd can. The project's id map has exchanged the user and the agent before
         // (runner/root/mount/mounts.hpp). No mapped id gives the agent a right, because it has no capability to use one with.
         maps_others ? UnitProperty{"PrivateUsersEx", std::string("identity")} : UnitProperty{"PrivateUsers", true},
-        {"LockPersonality", !is_allowed_call(plan.calls, "personality")},
 #include "runner/unit_confined.inc"
     };
     properties.insert(properties.end(), confinement.begin(), confinement.end());
