@@ -1,7 +1,7 @@
 // Copies what a session writes into the user's files.
 #include "wrapper/output_files.hpp"
 
-#include "common/host/identity.hpp"
+#include "common/base/files.hpp"
 #include "wrapper/session_client.hpp"
 
 #include <sys/wait.h>

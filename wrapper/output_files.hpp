@@ -3,6 +3,7 @@
 
 #include "common/base/channel.hpp"
 
+#include <array>
 #include <sys/types.h>
 
 namespace pi_agent {

@@ -125,6 +125,14 @@ def test_with_pip_user_a_venv_refuses_as_outside(with_variable):
         assert status != 0 and "Can not perform a '--user' install" in said, (script, status, said)
 
 
+def test_the_agents_node_keeps_what_it_compiles_and_the_projects_does_not(packages):
+    """What the launcher of install-agent hands to the agent's node alone."""
+    child = "require('child_process').spawnSync('node', ['c.js'], {stdio: 'inherit'})"
+    make = f'printf "%s" "{child}" >m.js; echo "console.log(Object.keys(process.env).filter((name) => name.startsWith(\'NODE_\')).length)" >c.js'
+    run = f"cd /tmp; {make}; node --require /usr/share/pi-agent/agents/compile-cache.cjs m.js; cd ~/.cache/node-compile-cache && find . -type f | wc -l"
+    assert agent(packages, run)[:2] == (0, "0\n1\n")
+
+
 def test_bash_reads_no_file_of_the_product_before_a_script(packages):
     assert agent(packages, "bash -xc true; bash -vc :; bash -c 'declare -F; declare -p BASH_ENV' 2>&1")[1:] == (
         "bash: line 1: declare: BASH_ENV: not found\n", "+ true\n")  # fmt: skip
