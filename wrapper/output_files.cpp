@@ -13,7 +13,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int patience_seconds = 2; // for what holds the pipe though the session has ended
+constexpr int patience_seconds = 20; // for a slow disk, or what holds the pipe though the session has ended
 
 bool needs_copy(int number, struct stat &facts)
 {

@@ -61,7 +61,7 @@ std::string own_description(const EarlyLook &look)
     if (terminal.empty() || terminal[0] == '.' || terminal.find('/') != std::string::npos) return "";
     const UserPaths paths(look.agents);
     const std::string named = value_of("TERMINFO");
-    std::string directories = (is_written_out(named) ? "" : named) + ":" + look.home + "/.terminfo:" + value_of("TERMINFO_DIRS");
+    const std::string directories = (is_written_out(named) ? "" : named) + ":" + look.home + "/.terminfo:" + value_of("TERMINFO_DIRS");
     for (const auto directory : split(directories, ':'))
         if (directory.starts_with('/'))
             if (auto description = read_description(paths, std::string(directory), terminal); !description.empty()) return description;

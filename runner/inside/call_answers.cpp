@@ -18,8 +18,7 @@ namespace {
 // --- Questions about calls.
 
 constexpr int fchmodat2_number = 452; // newer than some headers; the same for all architectures
-
-constexpr int ioprio_of_process = 1; // IOPRIO_WHO_PROCESS: linux/ioprio.h is newer than some headers
+constexpr int ioprio_of_process = 1;  // IOPRIO_WHO_PROCESS: linux/ioprio.h is newer than some headers
 
 constexpr const char *access_list = "system.posix_acl_access";
 
@@ -89,7 +88,7 @@ public:
     [[nodiscard]] bool stays_in_session(bool has_own_numbers) const
     {
         const auto &of = told_.data.args;
-        if (call_->value == 1 && static_cast<int>(of[0]) != (call_->number == SYS_setpriority ? PRIO_PROCESS : ioprio_of_process))
+        if (call_->value == 1 && static_cast<int>(of[0]) != (call_->number == SYS_setpriority ? int{PRIO_PROCESS} : ioprio_of_process))
             return false; // a group of processes, or all of the account
         const auto target = static_cast<pid_t>(of[call_->value]);
         if (target == 0 || target == static_cast<pid_t>(told_.pid)) return true;

@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 namespace pi_agent {

@@ -59,7 +59,8 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
 // also refuses what the policy does, because it makes some of these calls itself.
 void add_calls(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
-    NameFilter granted{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}};
+    NameFilter granted{
+        true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp", "personality"}};
     // @system-service allows these: io_uring goes around filters and RestrictAddressFamilies, the others reach into other processes,
     // keyrings or file handles.
     NameFilter not_granted{false,

@@ -80,7 +80,7 @@ def test_what_is_a_file_outside_can_be_opened_again_inside(machine, place):
 
 
 def test_a_file_that_takes_no_more_is_told(machine):
-    done = in_demo(machine, "ulimit -f 8; pi sh 'head -c 1000000 /dev/zero; echo $? >&2' >~/out; stat -c %s ~/out; rm ~/out")
+    done = in_demo(machine, "ulimit -S -f 8; pi sh 'head -c 1000000 /dev/zero; echo $? >&2' >~/out; stat -c %s ~/out; rm ~/out")
     assert (done.stdout, b"141" in done.stderr) == (b"8192\n", True), done
     assert b"pi: standard output: File too large: what the agent wrote from there on is lost\n" in done.stderr, done
 

@@ -118,8 +118,13 @@ TEST_CASE("a process tunes its own threads by their numbers, and no process of s
     CHECK(asked_by([] { return ::syscall(SYS_ioprio_set, 1, ::syscall(SYS_gettid), 3 << 13); }) == "0");
     CHECK(asked_by([] {
               long said = -1;
+              int problem = 0;
               const long first = ::syscall(SYS_gettid);
-              std::thread([&] { said = ::syscall(SYS_sched_setscheduler, first, SCHED_OTHER, &ordinary); }).join();
+              std::thread([&] {
+                  said = ::syscall(SYS_sched_setscheduler, first, SCHED_OTHER, &ordinary);
+                  problem = errno;
+              }).join();
+              errno = problem;
               return said;
           }) == "0");
     CHECK(asked_by([&] { return ::syscall(SYS_prlimit64, other, RLIMIT_NOFILE, nullptr, nullptr); }) == "0");
