@@ -1,6 +1,8 @@
 // What root takes over of a tree that somebody else made, and what starts it.
 #include "admin/agents/agents.hpp"
 
+#include "common/base/build_settings.hpp"
+
 #include <doctest/doctest.h>
 
 namespace take_over_test {
