@@ -59,13 +59,19 @@ void die_with_parent()
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
 }
 
+// Whether a number of a process means one of this session (pid_namespaces(7)).
+bool has_own_numbers(const LaunchRecord &record)
+{
+    const auto processes = namespace_of("self", "pid");
+    return processes && record.hosts_processes != 0 && processes->inode != record.hosts_processes;
+}
+
 // Whether more than the agent's account keeps a debugger inside to the session's own processes. The launcher stays out of its reach: it is
 // not dumpable, and in the Landlock domain above the agent's.
 bool may_trace(const LaunchRecord &record, bool has_landlock)
 {
     if (record.tracing != Tracing::automatic) return record.tracing == Tracing::always;
-    const auto processes = namespace_of("self", "pid");
-    return has_landlock || (processes && record.hosts_processes != 0 && processes->inode != record.hosts_processes);
+    return has_landlock || has_own_numbers(record);
 }
 
 // Where to answer what the filter asks; empty where the filter asks nothing.
@@ -115,7 +121,8 @@ ExecEnded run(FdRef control)
     for (auto &fd : launch.stdio)
         fd.reset(); // the agent's end of a pipe must be the last one
     launch.terminal.reset();
-    if (questions) answer_set_gid_calls(std::move(questions), std::move(launch.mode_changer)); // after the fork: a thread is not copied
+    if (questions) // after the fork: a thread is not copied
+        answer_agent_calls(std::move(questions), std::move(launch.mode_changer), has_own_numbers(launch.record));
     return wait_for_agent(agent, control);
 }
 

@@ -4,6 +4,7 @@
 #include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
+#include "wrapper/output_files.hpp"
 
 #include <sys/resource.h>
 
@@ -23,20 +24,6 @@ void open_missing_stdio()
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return;
 }
 
-void put_variables_into(Request &request)
-{
-    std::set<std::string> kept_out;
-    for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        const std::string assignment = *entry;
-        const std::size_t equals = assignment.find('=');
-        if (equals == std::string::npos) continue;
-        const std::string name = assignment.substr(0, equals);
-        if (is_passed_variable(name)) request.presentation.push_back(assignment);
-        if (equals + 1 < assignment.size() && !providers_of_key(name).empty()) kept_out.insert(name);
-    }
-    if (request.program == Program::agent) request.kept_out.assign(kept_out.begin(), kept_out.end());
-}
-
 // A prompt is nobody else's business, and every user of the host can read the arguments of every process.
 void hide_arguments(int argc, char **argv)
 {
@@ -44,14 +31,14 @@ void hide_arguments(int argc, char **argv)
         std::memset(argv[index], 0, std::strlen(argv[index]));
 }
 
-Request complete_request(Request request, const std::optional<UserTerminal> &terminal)
+Request complete_request(Request request, const std::optional<UserTerminal> &terminal, const EarlyLook &look)
 {
     const mode_t mask = umask(0);
     umask(mask);
     request.umask = mask;
     rlimit open_files{};
     if (getrlimit(RLIMIT_NOFILE, &open_files) == 0) request.open_files = open_files.rlim_cur;
-    put_variables_into(request);
+    put_variables_into(request, look);
     if (terminal) {
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();
@@ -72,13 +59,12 @@ AgentEnded run(const Request &asked)
     const bool is_placed = look.job && asked.program != Program::canary && !has_ancestor(looks_like_job);
     const auto client = [&](std::string &session) {
         std::optional<UserTerminal> terminal = UserTerminal::find();
-        Request request = complete_request(asked, terminal);
-        return run_client(ClientInput{std::move(request),
-                                      cwd,
-                                      {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
-                                      std::move(terminal),
-                                      look.clipboard,
-                                      is_placed ? look.job : std::nullopt},
+        Request request = complete_request(asked, terminal, look);
+        std::optional<OutputFiles> files; // whole when this returns, before the look at what the session left
+        if (!is_placed) files.emplace();  // on a node they are pipes anyway
+        return run_client(ClientInput{std::move(request), cwd,
+                                      files ? files->stdio() : std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal),
+                                      look.clipboard, is_placed ? look.job : std::nullopt},
                           session);
     };
     if (!is_placed) return run_watched(look, asked.program, client);

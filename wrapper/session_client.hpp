@@ -43,6 +43,10 @@ struct EarlyLook {
     std::optional<JobCommand> job;         // sessions run in jobs of the cluster, for which this asks
 };
 
+// The variables of the user's shell that a session may have, TERM's description if the user has one of their own, and the names of keys
+// that stay outside.
+void put_variables_into(Request &request, const EarlyLook &look);
+
 // Opens the working directory and looks. Throws EarlyRefusal: denied, configuration or unavailable.
 UniqueFd open_cwd();
 EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing, const std::vector<std::string> &allow);

@@ -420,7 +420,8 @@ std::string launcher_text(const KnownAgent &agent, const FetchLine &fetched)
                                   "[ -d \"$tree\" ] || tree=${{0%/bin/*}}\n",
                                   agent.name, fetched.version, agents_directory);
     const bool is_native = !agent.platform_package.empty();
-    return text + (is_native ? "exec" : "exec \"$tree/node/bin/node\"") + " \"$tree/" + fetched.program + "\" \"$@\"\n";
+    const auto node = fmt::format("exec \"$tree/node/bin/node\" --require {}/compile-cache.cjs", build::agents_path);
+    return text + (is_native ? "exec" : node) + " \"$tree/" + fetched.program + "\" \"$@\"\n";
 }
 
 void take_over(const AsRoot & /*root*/, const KnownAgent &agent, const FetchLine &fetched)

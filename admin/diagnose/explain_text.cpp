@@ -192,9 +192,9 @@ std::string box_text(const Explanation &explanation)
     const auto &calls = policy.calls;
     // What git and the agent are told, and what a session does otherwise.
     auto text =
-        fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
+        fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR=/tmp there; removed when it ends\n",
                     in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
-                    in_memory ? "tmpfs" : "disk", tmpdir_of("ID")) +
+                    in_memory ? "tmpfs" : "disk") +
         fmt::format("view:     {}{}{}\n{}",
                     explanation.policy.view == View::minimal ? "minimal: read-only /usr, /opt, of /etc what programs need"
                                                              : "host: read-only /usr, /opt, /etc",

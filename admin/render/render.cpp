@@ -386,7 +386,6 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
     }
     EnvironmentInput input{{}, {}, policy.env, facts.managed_files, rules.env, home, facts.agent.name, policy.agent.binary, {}};
     input.path = policy.path;
-    input.tmpdir = "/tmp";
     plan.certificates = find_host_certificates(policy, rules, input, place);
     for (const auto &[name, variable] : layer_environment(input)) // except those of one session: an engine starts the same again and again
         if (name != "PI_AGENT_SESSION" && !places.contains(variable.from)) plan.variables[name] = variable.value;

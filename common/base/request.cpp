@@ -14,19 +14,20 @@ namespace {
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
 constexpr std::string_view presentation_names =
     "TERM COLORTERM COLORFGBG LANG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR WEZTERM_PANE "
-    "ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION TMUX STY ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR VISUAL EDITOR "
+    "ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR VISUAL EDITOR "
     "TZ";
 // What names places, which the runner judges before any of it is passed on (runner/plan/host_view.hpp).
 constexpr std::string_view place_names =
     "PATH GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_QUARANTINE_PATH "
-    "GIT_PREFIX";
+    "GIT_PREFIX TERMINFO";
 
 constexpr std::size_t words_of(std::string_view words)
 {
     return static_cast<std::size_t>(std::count(words.begin(), words.end(), ' ')) + 1;
 }
 // These, and some LC_.
-constexpr std::size_t presentation_limit = words_of(presentation_names) + words_of(place_names) + words_of(toolchain_names) + 32;
+constexpr std::size_t presentation_limit =
+    words_of(presentation_names) + words_of(place_names) + words_of(toolchain_names) + words_of(place_list_names) + 32;
 
 constexpr std::size_t allowed_hosts_limit = 64;
 constexpr std::size_t allowed_host_length = 300;  // a name has 253 bytes at most
@@ -74,7 +75,8 @@ bool is_presentation_variable(std::string_view name) noexcept
 
 bool is_passed_variable(std::string_view name) noexcept
 {
-    return is_presentation_variable(name) || has_word(place_names, name) || has_word(toolchain_names, name);
+    return is_presentation_variable(name) || has_word(place_names, name) || has_word(toolchain_names, name) ||
+           has_word(place_list_names, name);
 }
 
 std::vector<int> descriptors_of(const Request &request, FdRef cwd, const std::array<int, 3> &stdio)

@@ -11,7 +11,11 @@ namespace pi_agent {
 bool is_presentation_variable(std::string_view name) noexcept;
 // Where toolchains are, for programs that look there and not along PATH: they name places, which the runner judges
 // (runner/plan/host_view.hpp).
-inline constexpr std::string_view toolchain_names = "ANDROID_HOME ANDROID_SDK_ROOT CONDA_PREFIX DOTNET_ROOT GOROOT JAVA_HOME VIRTUAL_ENV";
+inline constexpr std::string_view toolchain_names =
+    "ANDROID_HOME ANDROID_SDK_ROOT CONDA_PREFIX DOTNET_ROOT GOROOT JAVA_HOME LMOD_DIR LMOD_PKG MODULESHOME VIRTUAL_ENV";
+// The same, of several places with colons between them, as compiler modules set them (module(1)).
+inline constexpr std::string_view place_list_names =
+    "C_INCLUDE_PATH CMAKE_PREFIX_PATH CPATH CPLUS_INCLUDE_PATH LD_LIBRARY_PATH LIBRARY_PATH MODULEPATH PKG_CONFIG_PATH";
 
 // These, and those that name places which may also exist inside (PATH, GIT_DIR, …). No other variable leaves the user's shell.
 bool is_passed_variable(std::string_view name) noexcept;

@@ -51,8 +51,8 @@ struct CallAllowance {
     ArgumentTest test;
 };
 
-// always: what every session is denied, whatever else filters its calls; with unknown. Those of set_gid are refused, or asked about with
-// those of the next two (runner/filter/seccomp_filter.hpp).
+// always: what every session is denied, whatever else filters its calls; with unknown. Those of set_gid and tuning are refused, or asked
+// about with those of nobodys_group and plain_list (runner/filter/seccomp_filter.hpp).
 enum class DenialPart { always, unknown, set_gid, nobodys_group, plain_list, snapshot, attribute, tuning };
 
 inline std::vector<CallDenial> denials_of(std::initializer_list<DenialPart> parts)

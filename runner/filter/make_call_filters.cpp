@@ -158,8 +158,8 @@ Filter all_but(std::initializer_list<DenialPart> parts)
 
 Filter all_but_asked_calls()
 {
-    Filter filter = all_but({DenialPart::always, DenialPart::unknown, DenialPart::snapshot, DenialPart::tuning});
-    for (const auto &call : denials_of({DenialPart::set_gid, DenialPart::nobodys_group, DenialPart::plain_list}))
+    Filter filter = all_but({DenialPart::always, DenialPart::unknown, DenialPart::snapshot});
+    for (const auto &call : denials_of({DenialPart::set_gid, DenialPart::nobodys_group, DenialPart::plain_list, DenialPart::tuning}))
         add(filter, SCMP_ACT_NOTIFY, call.name, call.tests);
     return filter;
 }

@@ -75,9 +75,9 @@ void install_call_filter();
 
 // What every agent is denied, whatever else filters its calls. Holds for this process and everything it starts; it can gain no privileges
 // any more. Throws Failure: without the filter nothing may run. With `asked`, returns the descriptor at which the calls of
-// set_gid, nobodys_group and plain_list (calls.toml) wait for an answer (seccomp_unotify(2)); once it is closed they end with ENOSYS.
-// Returns none, and those of set_gid are refused, where the kernel is too old, or where somebody outside already has such a descriptor: a
-// process can have only one.
+// set_gid, nobodys_group, plain_list and tuning (calls.toml) wait for an answer (seccomp_unotify(2)); once it is closed they end with
+// ENOSYS. Returns none, and those of set_gid and tuning are refused, where the kernel is too old, or where somebody outside already has
+// such a descriptor: a process can have only one.
 UniqueFd install_agent_call_filter(SetGidCalls set_gid = SetGidCalls::refused);
 
 // Besides these, where only the agent's account would keep a debugger inside its session: refuses what debuggers do (trace of
@@ -98,14 +98,14 @@ void refuse_attributes();
 // What a session's own filter refuses.
 struct SessionCalls {
     std::vector<std::string> refused = {}; // by name: EPERM; what this machine does not have needs no refusal
-    bool keeps_personality = false;        // personality(2), except the usual one and the question which it is: EPERM
+    bool keeps_personality = false;        // personality(2), except the usual one, that without random addresses, and the question: EPERM
     std::optional<unsigned> families = {}; // socket(2) of a family that is not in the set (address_families): EAFNOSUPPORT
 };
 
 // A program of the kernel's (seccomp(2)); without instructions where nothing is refused. Calls of another architecture end the process.
 std::vector<sock_filter> session_call_program(const SessionCalls &calls);
 
-// --- Answers to the agent's calls that the filter asks about (set_gid, nobodys_group and plain_list in runner/filter/calls.toml).
+// --- Answers to the agent's calls that the filter asks about (set_gid, nobodys_group, plain_list and tuning in runner/filter/calls.toml).
 
 // `path` as the process names it, translated for another one: /proc/self and /dev/fd become those of `thread`.
 std::string seen_by(pid_t thread, const std::string &path);
@@ -115,7 +115,8 @@ std::string seen_by(pid_t thread, const std::string &path);
 // caller could, and that decides nothing: no call that gives the bit goes on (seccomp_unotify(2) says why). Giving a file the group that it
 // already has means doing nothing. A list that equals a mode is set as by chmod(2). Any other list goes on, and the kernel gives nobody the
 // bit by it.
-void answer_set_gid_calls(UniqueFd questions, UniqueFd changer);
+// `has_own_numbers`: processes of other sessions have no numbers here.
+void answer_agent_calls(UniqueFd questions, UniqueFd changer, bool has_own_numbers);
 
 // An access control list that says no more than a mode does: owner, group and others.
 

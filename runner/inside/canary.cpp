@@ -81,8 +81,8 @@ void look_at_writing(Findings &findings, const CanaryPlan &plan)
     if (plan.project.compare(0, plan.user_home.size() + 1, plan.user_home + "/") == 0) // otherwise the home need not exist inside
         expect_refusal(findings, "write " + plan.user_home, try_write(plan.user_home));
     const char *temporary = std::getenv("TMPDIR");
-    for (const std::string &place : {plan.project, plan.home, std::string(temporary == nullptr ? "" : temporary), std::string("/tmp"),
-                                     std::string("/var/tmp"), std::string("/dev/shm")}) {
+    for (const std::string &place :
+         std::set<std::string>{plan.project, plan.home, temporary == nullptr ? "/tmp" : temporary, "/tmp", "/var/tmp", "/dev/shm"}) {
         const int error = try_write(place);
         expect(findings, "write " + place, "done", error == 0 ? "done" : "refused (" + word_for(error) + ")");
     }
@@ -223,7 +223,7 @@ void look_at_calls(Findings &findings, const CanaryPlan &plan)
         {"a user namespace (clone)", {SYS_clone, CLONE_NEWUSER | SIGCHLD}},
         {"a netlink socket for more than routes", {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT}},
         {"a socket of another family", {SYS_socket, AF_VSOCK, SOCK_STREAM, 0}},
-        {"another personality", {SYS_personality, 0x0040000}, "personality"},
+        {"another personality", {SYS_personality, 0x0400000}, "personality"},
         {"a key pressed for the terminal (TIOCSTI)", {SYS_ioctl, 0, TIOCSTI, 0}},
         {"openat2", {SYS_openat2, -1, -1, -1, -1}},
     }};

@@ -60,6 +60,10 @@ void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio, std::uint64
 {
     const UniqueFd root = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     allow_beneath(ruleset, root, all_rights);
+    // mq_open(3) opens a queue of the session's own IPC namespace beneath a mount of the kernel's, which is in no view. Where the view has
+    // that file system at its usual place, its rule covers both.
+    const UniqueFd queues = UniqueFd::adopt(open("/dev/mqueue", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (queues) allow_beneath(ruleset, queues, all_rights);
     for (const auto &fd : stdio) {
         struct stat facts {};
         // Devices too: the session's terminal and the host's /dev/null, by names such as /dev/stdout. Pipes and sockets need no rule.

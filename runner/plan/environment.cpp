@@ -2,7 +2,6 @@
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
@@ -19,7 +18,8 @@ std::string search_path(const EnvironmentInput &input)
     const auto add = [&](const std::string &directory) {
         if (std::find(path.begin(), path.end(), directory) == path.end()) path.push_back(directory);
     };
-    for (const char *below : {"/.local/share/mise/shims", "/.local/bin", "/.local/share/npm-global/bin", "/.local/share/cargo/bin"})
+    for (const char *below :
+         {"/.local/share/mise/shims", "/.local/bin", "/.local/share/npm-global/bin", "/.local/share/cargo/bin", "/.local/share/go/bin"})
         add(input.home + below);
     add(build::shim_directory);
     // In the user's order. The policy's directories come before the first of the host's own, wherever the user has that one.
@@ -45,16 +45,16 @@ Environment own_variables(const EnvironmentInput &input)
         {"LOGNAME", input.agent_name},
         {"SHELL", build::shell_path},
         {"PATH", search_path(input)},
-        {"TMPDIR", input.tmpdir.empty() ? tmpdir_of(input.session_id) : input.tmpdir},
-        {"BASH_ENV", build::bash_env_path},
+        {"TMPDIR", input.tmpdir.empty() ? "/tmp" : input.tmpdir}, // short: a socket below it has 107 bytes for its path
         // This file sets the prefix. NPM_CONFIG_PREFIX, or a prefix in ~/.npmrc, would serve npm as well, but nvm refuses to work with
         // either.
-        {"NPM_CONFIG_GLOBALCONFIG", parent_of(build::bash_env_path) + "/npmrc"},
+        {"NPM_CONFIG_GLOBALCONFIG", build::npmrc_path},
         {"PI_CODING_AGENT_DIR", input.home + "/" + agent_directory},
         {"PI_AGENT_SESSION", input.session_id},
         {"PI_AGENT_VERSION", build::version},
         {"PIP_BREAK_SYSTEM_PACKAGES", "1"}, // PEP 668: the system's packages are read-only here, and --user leaves them alone
         {"SANDBOX_RUNTIME", "1"},
+        {"SCREENDIR", "/tmp/screen"}, // screen(1) makes it; a session does not see /run/screen
     };
     constexpr std::pair<const char *, const char *> below_home[] = {
 #include "runner/home_variables.inc"
@@ -133,11 +133,6 @@ constexpr std::string_view file_names =
 constexpr std::string_view directory_names = "GIT_SSL_CAPATH SSL_CERT_DIR"; // the latter a list with colons
 
 } // namespace
-
-std::string tmpdir_of(const std::string &session_id)
-{
-    return defence_is_on("unique-scratch") ? "/tmp/pi-agent-" + session_id : "/tmp/pi-agent";
-}
 
 std::vector<std::string> system_path()
 {

@@ -31,9 +31,6 @@ struct EnvironmentInput {
     std::string tmpdir = {};                                     // the user's choice, as seen inside; empty: the session's own
 };
 
-// TMPDIR as the agent sees it: unique, and its own.
-std::string tmpdir_of(const std::string &session_id);
-
 // Where the host has its programs (build option): directories in the order of PATH. They come after the home's and the shims.
 std::vector<std::string> system_path();
 

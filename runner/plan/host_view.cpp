@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 namespace pi_agent {
@@ -323,6 +324,9 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
                 refused_of_git = name + "=" + escape_for_display(value);
         } else if (name == "EDITOR" || name == "VISUAL") {
             judge_editor(places, name, value, judged);
+        } else if (has_word(place_list_names, name)) { // the rest lies where no session sees it
+            if (const auto shown = judge_path(places, value); !shown.empty())
+                judged.presentation.push_back(fmt::format("{}={}", name, fmt::join(shown, ":")));
         } else if (has_word(toolchain_names, name)) { // who does not see the place has no use for it
             if (const auto inside = place_inside(places, value)) judged.presentation.push_back(name + "=" + *inside);
         } else {

@@ -90,7 +90,6 @@ std::string box_notes(const BoxFacts &facts)
         {"listed", network == NetworkMode::listed},
         {"hosts", network == NetworkMode::hosts},
         {"named", !policy.network.hosts.empty()},
-        {"personality", is_allowed_call(policy.calls, "personality")},
         {"refused_calls", !refused_calls.empty()},
         {"toolchains", !facts.toolchains.empty()},
         {"caches", !facts.caches.empty()},

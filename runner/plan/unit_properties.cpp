@@ -59,7 +59,8 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
 // also refuses what the policy does, because it makes some of these calls itself.
 void add_calls(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
-    NameFilter granted{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}};
+    NameFilter granted{
+        true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp", "personality"}};
     // @system-service allows these: io_uring goes around filters and RestrictAddressFamilies, the others reach into other processes,
     // keyrings or file handles.
     NameFilter not_granted{false,
@@ -223,7 +224,6 @@ std::vector<UnitProperty> session_properties(SandboxMethod method, const Sandbox
         // entry (acl(5)), so it maps all that systemd can. The project's id map has exchanged the user and the agent before
         // (runner/root/mount/mounts.hpp). No mapped id gives the agent a right, because it has no capability to use one with.
         maps_others ? UnitProperty{"PrivateUsersEx", std::string("identity")} : UnitProperty{"PrivateUsers", true},
-        {"LockPersonality", !is_allowed_call(plan.calls, "personality")},
 #include "runner/unit_confined.inc"
     };
     properties.insert(properties.end(), confinement.begin(), confinement.end());

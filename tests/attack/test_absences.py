@@ -18,9 +18,9 @@ WORK = "/home/bob/work/demo"
 ERRORS = ("ENOMEM", "EMFILE", "EIO", "EINTR")
 # Ends, and says which file was lost, as soon as one is.
 KEEPING = """
-cd /; for place in /tmp $TMPDIR /var/tmp; do mkdir $place/kept && echo x >$place/kept/file; done
+cd /; for place in /tmp /var/tmp; do mkdir $place/kept && echo x >$place/kept/file; done
 echo $PI_AGENT_SESSION; while test ! -e {work}/enough; do
-for place in /tmp $TMPDIR /var/tmp; do test -e $place/kept/file || {{ echo lost $place; exit 9; }}; done; sleep 0.02; done; exit 7
+for place in /tmp /var/tmp; do test -e $place/kept/file || {{ echo lost $place; exit 9; }}; done; sleep 0.02; done; exit 7
 """
 # As root instead of sudo: only alice's runner is traced.
 STARTING = """

@@ -19,7 +19,7 @@ print(json.dumps({name: answer(*call) for name, call in json.loads(sys.argv[1]).
 """
 # With arguments with which the kernel itself answers otherwise than EPERM.
 REFUSABLE = {"munlockall": [152], "memfd_create": [319, 0, 0xFFFF], "inotify_init1": [294, 0]}
-ALLOWABLE = {"personality": [135, 0x0040000], "name_to_handle_at": [303, -1, 0, 0, 0, 0], "mincore": [27, 0, 0, 0]}
+ALLOWABLE = {"personality": [135, 0x0400000], "name_to_handle_at": [303, -1, 0, 0, 0, 0], "mincore": [27, 0, 0, 0]}
 NEVER = {
     "mount": [165, 0, 0, 0, 0, 0], "umount2": [166, 0, 0], "unshare": [272, 0x10000000], "setns": [308, -1, 0], "keyctl": [250, 0, -3, 1],
     "bpf": [321, -1, 0, 0], "open_by_handle_at": [304, -1, 0, 0], "pidfd_getfd": [438, -1, -1, 0], "userfaultfd": [323, 1],

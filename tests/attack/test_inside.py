@@ -11,7 +11,7 @@ FILTERS = ("seccomp-filter", "unit:SystemCallFilter")
 # Several properties bring a system call filter of their own, and each filter sets no_new_privs.
 ALL_FILTERS = FILTERS + tuple(
     f"unit:{name}" for name in
-    ("RestrictNamespaces", "RestrictRealtime", "RestrictAddressFamilies", "LockPersonality", "ProtectClock",
+    ("RestrictNamespaces", "RestrictRealtime", "RestrictAddressFamilies", "ProtectClock",
      "ProtectHostname", "ProtectKernelModules", "ProtectKernelLogs", "PrivateDevices", "SystemCallArchitectures")
 )  # fmt: skip
 MORE_RIGHTS = (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock", "nosuid-clones", "minimal-view")
@@ -30,7 +30,7 @@ GROUPS = (
     ((*FILTERS, "unit:RestrictNamespaces"), "ENOSYS", ("clone3",)),
     (FILTERS, "ENOSYS", ("openat2",)),
     ((*FILTERS, "unit:ProtectClock"), "EPERM", ("settimeofday", "clock_settime", "clock_adjtime", "adjtimex")),
-    (("unit:LockPersonality",), "EPERM", ("personality",)),
+    (("seccomp-filter",), "EPERM", ("personality",)),
     (("unit:RestrictRealtime",), "EPERM", ("real-time scheduling",)),
     (("unit:RestrictAddressFamilies",), "EAFNOSUPPORT", ("AF_PACKET", "AF_VSOCK")),
     (("seccomp-filter",), "EPROTONOSUPPORT", (

@@ -197,6 +197,21 @@ def test_a_session_does_not_tune_the_processes_of_another(prove):
     assert set(off.seen.values()) == {"done"}, off
 
 
+@pytest.mark.position("agent")
+def test_a_session_does_not_tune_its_launcher(prove):
+    """It has the agent's account and, where the session has process numbers of its own, one of these; it answers what may be tuned."""
+
+    def attack(target):
+        done = target.pi("python3", "-c", TUNING.replace("int(sys.argv[1])", "os.getppid()"))
+        assert done.returncode == 0, done
+        got = json.loads(done.stdout.splitlines()[-1])
+        return Outcome("done" in got.values(), got)
+
+    on, off = prove(attack, "limits-of-others")
+    assert set(on.seen.values()) == {"EPERM"}, on
+    assert set(off.seen.values()) == {"done"}, off
+
+
 SENDING = """
 SO_PASSPIDFD = 76
 own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

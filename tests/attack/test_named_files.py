@@ -55,6 +55,19 @@ def test_what_a_session_planted_is_not_handed_over_for_what_it_leads_to(what, pr
     assert b"where an agent can have made it" in on.seen.stderr, on
 
 
+def test_a_link_in_the_place_of_a_terminals_description_is_not_followed(prove):
+    """The secret even begins as such a description does (term(5))."""
+
+    def attack(target):
+        target.machine.run(["sh", "-ec", f"printf '\\032\\001' | cat - {SECRET} >{HOME}/.private/ti"], check=True)
+        target.pi("sh", "-ec", f"mkdir -p d/p; ln -sfn {HOME}/.private/ti d/p/planted-term", check=True)
+        done = target.pi("sh", "-c", 'echo "${TERMINFO-none}"', env={"TERM": "planted-term", "TERMINFO": f"{DEMO}/d"}, check=True)
+        return Outcome(MARK.encode().hex().upper().encode() in done.stdout, done)
+
+    on, _ = prove(attack, "stay-in-root")
+    assert on.seen.stdout == b"none\n", on
+
+
 SWAPPING = f"""
 import ctypes, os
 libc = ctypes.CDLL(None)

@@ -49,8 +49,8 @@ def test_every_seam_in_the_sources_is_used_by_a_test():
 def test_a_property_of_the_unit_is_left_out_by_its_name(prove):
     def attack(target):
         session = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")
-        shown = target.machine.root(["systemctl", "show", "--property=LockPersonality", "--value", session.service]).stdout
+        shown = target.machine.root(["systemctl", "show", "--property=RestrictRealtime", "--value", session.service]).stdout
         session.end()
         return Outcome(shown.strip() == b"no", shown)
 
-    prove(attack, "unit:LockPersonality")
+    prove(attack, "unit:RestrictRealtime")

@@ -17,7 +17,7 @@ ALL_WALLS = tuple(name for wall in WALLS.values() for name in wall)
 DEBUGGING = ("attach", "seize", "process_vm_readv", "process_vm_writev", "kcmp")  # what was refused before, whoever it was tried on
 REACHING = (*DEBUGGING, "/proc/PID/mem")
 PUT_IN = ("unshare", "io_uring_setup", "keyctl", "userfaultfd", "personality")
-NO_FILTERS = (*FILTERS, "unit:RestrictNamespaces", "unit:LockPersonality")
+NO_FILTERS = (*FILTERS, "unit:RestrictNamespaces")
 
 
 def look(target, *whom, **options):

@@ -39,6 +39,7 @@ case $1 in
     . "${1%/bin/npm-cli.js}/play"
     ;;
 *)
+    [ "$1" != --require ] || shift 2 # what the launcher has the agent's node read first
     cli=$1; shift
     case $1 in
     sh) shift; export CLI=$cli; exec sh -c "$@" ;;

@@ -29,7 +29,7 @@ def generalised(question, project, agent_home, user_home):
     """The same question for every host."""
     for path, name in ((project, "the project"), (agent_home, "the agent's home"), (user_home, "~")):
         question = question.replace(path, name)
-    parts = ["a session's TMPDIR" if part.startswith("/tmp/pi-agent-") else part for part in question.split(" ")]
+    parts = question.split(" ")
     return " ".join(parts)
 
 

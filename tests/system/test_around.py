@@ -58,15 +58,15 @@ def test_over_ssh_with_and_without_a_terminal(machine):
 
 
 def test_inside_tmux(machine):
-    inside = "cd ~/projects/demo && pi sh 'tty; stty size; echo TMUX=${TMUX:+set}; sleep 5'"
+    inside = "cd ~/projects/demo && pi sh 'tty; stty size; echo $TERM TMUX=${TMUX-unset}; tmux -L own new -d; tmux -L own ls | wc -l; sleep 5'"
     machine.run(["tmux", "-f", "/dev/null", "new-session", "-d", "-x", "90", "-y", "25", inside], check=True)
     until = time.monotonic() + 15
     screen = b""
-    while b"TMUX=" not in screen and time.monotonic() < until:
+    while b"TMUX=unset\n1" not in screen and time.monotonic() < until:
         screen = machine.run("tmux capture-pane -p").stdout
         time.sleep(0.1)
     machine.run("tmux kill-server")
-    assert b"/dev/pts/0\n25 90\nTMUX=set" in screen, screen
+    assert b"/dev/pts/0\n25 90\n" in screen and b" TMUX=unset\n1" in screen, screen
 
 
 def test_pi_in_a_pipeline_that_ends_early(machine):

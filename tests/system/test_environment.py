@@ -49,24 +49,18 @@ def test_the_products_own_variables(machine):
     expected = {
         "HOME": HOME,
         "SHELL": "/bin/bash",
-        "PYTHONUSERBASE": f"{HOME}/.local",
         "PIP_BREAK_SYSTEM_PACKAGES": "1",
         "NPM_CONFIG_GLOBALCONFIG": "/usr/share/pi-agent/npmrc",
-        "YARN_PREFIX": f"{HOME}/.local/share/npm-global",
         "GOPATH": f"{HOME}/.local/share/go",
-        "GOBIN": f"{HOME}/.local/bin",
         "CARGO_HOME": f"{HOME}/.local/share/cargo",
         "RUSTUP_HOME": f"{HOME}/.local/share/rustup",
-        "XDG_CONFIG_HOME": f"{HOME}/.config",
-        "XDG_CACHE_HOME": f"{HOME}/.cache",
-        "XDG_DATA_HOME": f"{HOME}/.local/share",
-        "XDG_STATE_HOME": f"{HOME}/.local/state",
-        "NODE_COMPILE_CACHE": f"{HOME}/.cache/node-compile-cache",
+        "TMPDIR": "/tmp",
     }
     assert {name: seen[name] for name in expected} == expected
+    assert not [name for name in seen if name.startswith(("XDG_", "YARN_", "NODE_", "BASH_")) or name in ("GOBIN", "PYTHONUSERBASE")]
     path = seen["PATH"].split(":")
-    assert path[:5] == [f"{HOME}/.local/share/mise/shims", f"{HOME}/.local/bin", f"{HOME}/.local/share/npm-global/bin",
-                        f"{HOME}/.local/share/cargo/bin", "/usr/libexec/pi-agent/shims"]  # fmt: skip
+    assert path[:6] == [f"{HOME}/.local/share/mise/shims", f"{HOME}/.local/bin", f"{HOME}/.local/share/npm-global/bin",
+                        f"{HOME}/.local/share/cargo/bin", f"{HOME}/.local/share/go/bin", "/usr/libexec/pi-agent/shims"]  # fmt: skip
     assert all(directory.startswith("/") for directory in path)
 
 
@@ -148,7 +142,7 @@ def test_more_open_files_than_a_session_has_by_itself_or_the_reason_why_this_hos
 
 
 def test_what_a_user_puts_first_on_the_path_wins(machine):
-    script = 'd=$XDG_DATA_HOME/mise/shims; mkdir -p $d; printf "#!/bin/sh\\necho shim\\n" >$d/head; chmod +x $d/head; head; rm -r $d'
+    script = 'd=~/.local/share/mise/shims; mkdir -p $d; printf "#!/bin/sh\\necho shim\\n" >$d/head; chmod +x $d/head; head; rm -r $d'
     assert agent_says(machine, "sh", script) == b"shim\n"
 
 
@@ -297,3 +291,47 @@ def test_a_key_that_others_can_read_is_told(machine):
     [told] = said(f"ONE=1\nOPENAI_API_KEY={SECRET}\n", "644")
     assert f"{HOST_FILE}:2: OPENAI_API_KEY is a key" in told and SECRET not in told
     assert said("ONE=1\n", "644") == []
+
+
+# --- what a login on a cluster or an unusual terminal brings along
+
+
+def test_a_compiler_modules_libraries_do_not_keep_pi_from_starting(machine):
+    """An older libstdc++ before the host's: here one that no program can load."""
+    machine.run(f"mkdir -p ~/gcc/lib {DEMO}/lib; for d in ~/gcc/lib {DEMO}/lib; do for l in libstdc++.so.6 libgcc_s.so.1 libfmt.so.9 libfmt.so.10; do echo none >$d/$l; done; done", check=True)
+    try:
+        env = {"LD_LIBRARY_PATH": "/home/alice/gcc/lib:/opt/none/lib"}
+        assert machine.run(["pi", "sh", "echo \"$LD_LIBRARY_PATH\""], cwd=DEMO, env=env).stdout == b"/opt/none/lib\n"
+        done = machine.run(["pi-agentctl", "explain"], env=env)
+        assert (done.returncode, done.stderr) == (0, b""), done
+        env = {"LD_LIBRARY_PATH": f"{DEMO}/lib:.:/home/alice/gcc/lib", "CPATH": f"{DEMO}/include:/home/alice/gcc/include"}
+        assert machine.run(["pi", "sh", "echo \"$LD_LIBRARY_PATH $CPATH\""], cwd=DEMO, env=env).stdout == f"{DEMO}/lib {DEMO}/include\n".encode()
+    finally:
+        machine.run(f"rm -r ~/gcc {DEMO}/lib", check=True)
+
+
+@pytest.fixture
+def unusual_terminal(machine):
+    """TERM=pi-unusual, which only alice's home knows."""
+    make = "mkdir -p ~/.terminfo; infocmp vt100 | sed 's/^vt100|[^,]*/pi-unusual|of alice/' | tic -o ~/.terminfo -"
+    machine.run(make, check=True)
+    yield {"TERM": "pi-unusual"}
+    machine.run("rm -rf ~/.terminfo ~/elsewhere", check=True)
+
+
+def test_a_terminal_that_only_the_users_home_describes_is_known_inside(machine, unusual_terminal):
+    show = "tput bold | od -An -tx1; tput -T xterm bold | od -An -tx1"
+    outside = machine.run(show, env=unusual_terminal, check=True).stdout
+    assert agent_says(machine, "sh", show, env=unusual_terminal) == outside != b""
+    machine.run("mv ~/.terminfo ~/elsewhere", check=True)
+    for place in ({"TERMINFO": "/home/alice/elsewhere"}, {"TERMINFO_DIRS": ":/nowhere:/home/alice/elsewhere"}):
+        assert agent_says(machine, "sh", show, env=unusual_terminal | place) == outside
+    assert pi(machine, "sh", "tput bold", env=unusual_terminal).returncode != 0
+
+
+@pytest.mark.parametrize("content", ["ln -sf ~/.terminfo-of/key {}", "mkfifo {}", "mkdir {}", "head -c 40000 /dev/zero >{}", "ln -s /dev/zero {}"])
+def test_what_is_no_description_stays_in_the_home(machine, unusual_terminal, content):
+    place = "~/.terminfo/p/pi-unusual"
+    machine.run(f"mkdir -p ~/.terminfo-of; echo PRIVATE KEY of alice >~/.terminfo-of/key; rm {place}; {content.format(place)}", check=True)
+    assert "TERMINFO" not in inside(machine, env=unusual_terminal)
+    machine.run("rm -r ~/.terminfo-of", check=True)

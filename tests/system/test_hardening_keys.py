@@ -43,10 +43,10 @@ def test_what_the_policy_refuses_fails_and_the_rest_works(under, playing):
 
 def test_what_the_policy_allows_works(under, playing):
     under("")
-    refused = pi(playing, "sh", "setarch -R echo without random addresses")
+    refused = pi(playing, "sh", "setarch -X echo with memory that can be run")
     assert refused.returncode != 0 and refused.stdout == b"", refused
     under(ALLOW)
-    assert agent_says(playing, "sh", "setarch -R echo without random addresses") == b"without random addresses\n"
+    assert agent_says(playing, "sh", "setarch -X echo with memory that can be run") == b"with memory that can be run\n"
     assert pi(playing, "sh", "unshare --user true").returncode != 0
 
 

@@ -67,6 +67,31 @@ def test_files_outside_the_roots_can_be_redirected_to_because_the_users_shell_op
     assert done.stdout == b"of alice\nprojects\n"
 
 
+AGAIN = "echo one; echo two >/dev/stdout; echo three >>/dev/stderr; echo four | tee /dev/stderr"
+
+
+@pytest.mark.parametrize("place", ["/home/alice", DEMO])
+def test_what_is_a_file_outside_can_be_opened_again_inside(machine, place):
+    """As /dev/stdout and /dev/stderr; and what comes after it in the user's shell goes on behind it."""
+    script = f"{{ echo before; pi sh '{AGAIN}'; echo after; }} >{place}/out 2>{place}/err; cat {place}/out {place}/err; rm {place}/out {place}/err"
+    assert in_demo(machine, script).stdout == b"before\none\ntwo\nfour\nafter\nthree\nfour\n"
+    both = f"{{ echo before; pi sh '{AGAIN}'; }} >>{place}/out 2>&1; cat {place}/out; rm {place}/out"
+    assert in_demo(machine, both).stdout == b"before\none\ntwo\nthree\nfour\nfour\n"
+
+
+def test_a_file_that_takes_no_more_is_told(machine):
+    done = in_demo(machine, "ulimit -S -f 8; pi sh 'head -c 1000000 /dev/zero; echo $? >&2' >~/out; stat -c %s ~/out; rm ~/out")
+    assert (done.stdout, b"141" in done.stderr) == (b"8192\n", True), done
+    assert b"pi: standard output: File too large: what the agent wrote from there on is lost\n" in done.stderr, done
+
+
+@pytest.mark.parametrize("number", ["KILL", "TERM", "HUP"])
+def test_what_was_written_is_in_the_file_whatever_ends_pi(machine, number):
+    script = f"pi sh 'head -c 60000 /dev/zero; touch written; exec sleep 60' >~/out & until [ -e written ]; do sleep 0.1; done; kill -{number} $!; wait; sleep 1"
+    done = in_demo(machine, f"{script}; stat -c %s ~/out; rm ~/out written", timeout=60)
+    assert done.stdout == b"60000\n", done
+
+
 def test_one_pipe_for_output_and_error_keeps_their_order(machine):
     done = in_demo(machine, "pi sh 'for i in $(seq 200); do echo o$i; echo e$i >&2; done' 2>&1 | cat")
     assert done.stdout.split() == [f"{kind}{i}".encode() for i in range(1, 201) for kind in "oe"]

@@ -45,6 +45,11 @@ def of_tables(title, outside, inside, most=30):
     return lines + ([f"{title}: and {len(paths) - most} more"] if len(paths) > most else [])
 
 
+def foresees(patterns, release):
+    """Whether one of the patterns is of this release."""
+    return any(OF_A_RELEASE.match(one)[1] in (None, release) for one in patterns)
+
+
 def unforeseen(found, patterns, release):
     """Of the lines of differences(), those that no pattern foresees; and patterns that foresee what is not there. "[trixie] …" is of that release."""
     foreseen = [OF_A_RELEASE.match(one).groups() for one in patterns]

@@ -27,10 +27,10 @@ ACCOUNT_NAME = Difference(
     "You are the account",
 )
 OWN_SCHEDULING = Difference(
-    "A process sets niceness, scheduling, affinity and limits for itself alone: `renice -p`, `taskset -p`, `ionice -p` and `prlimit --pid` fail, and so do threads that pin each other or themselves (`OMP_PROC_BIND`)",
-    "Sessions of one agent are of one account, and a filter cannot tell whose process a number means.",
-    "Start the program with `nice`, `taskset`, `ionice` or `prlimit`, and without `OMP_PROC_BIND`.",
-    "by its number",
+    "Before systemd 257, as on Debian 12, a process sets niceness, scheduling, affinity and limits for its own threads alone: `renice -p`, `taskset -p`, `ionice -p` and `prlimit --pid` of others fail",
+    "Sessions of one agent are of one account, and a number may mean a process of another session.",
+    "Start the program with `nice`, `taskset`, `ionice` or `prlimit`.",
+    "of other processes",
 )
 NO_CORES = Difference(
     "No core file is written, whatever `ulimit -c` says",
@@ -133,10 +133,9 @@ NO_NAMESPACES = Difference(
     "makes namespaces",
 )
 NO_PERSONALITY = Difference(
-    "`setarch` fails, so every program runs with random addresses",
+    "`setarch` switches random addresses off (`-R`), and nothing else: `linux32` fails",
     "The same system call switches protections of programs off.",
-    "Work with random addresses (in gdb: `set disable-randomization off`).",
-    "setarch",
+    "Have the policy say `hardening: {allow_system_calls: [personality]}`.",
 )
 OLD_SESSIONS = Difference(
     "`pi -c` and `pi --resume` do not find the sessions of your own pi",
@@ -147,4 +146,10 @@ SESSION_FILES = Difference(
     "`--session FILE` fails for a file outside of the project",
     "The agent would go on writing that file. Files that you name are handed over as read-only copies.",
     "Use `--fork FILE`, which goes on with a copy, or move the file into the project.",
+)
+NO_32_BIT = Difference(
+    "32-bit programs end with SIGSYS (`GOARCH=386 go run`, vendors' toolchains, wine)",
+    "Some of their system calls hide arguments in memory, where no filter can judge them.",
+    "Use 64-bit programs, or run these outside.",
+    "32-bit programs",
 )

@@ -85,10 +85,7 @@ bool remove_when_empty(const FoundScratch &found)
 {
     bool all = true;
     for (const auto &[name, inner] : found.inner) {
-        if (is_cache_work(name))
-            remove_kernels_work(inner);
-        else
-            unlinkat(inner.get(), tmpdir_of(found.id).substr(5).c_str(), AT_REMOVEDIR); // best_effort: what stays shows below
+        if (is_cache_work(name)) remove_kernels_work(inner);
         if (unlinkat(found.top.get(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) continue;
         if (errno != ENOTEMPTY && errno != EEXIST) throw_errno("removing a session's temporary directory");
         all = false;

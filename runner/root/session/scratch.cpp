@@ -35,12 +35,10 @@ void give_away(FdRef directory, const Account &agent, const std::string &path)
 }
 
 // Until root gives a directory away, only root can reach what is in it.
-void fill(FdRef top, const std::string &id, const Account &agent, const std::string &path)
+void fill(FdRef top, const Account &agent, const std::string &path)
 {
-    const UniqueFd tmp = make_directory(top, "tmp", path + "/tmp");
-    give_away(make_directory(tmp, tmpdir_of(id).substr(5), path + "/tmp"), agent, path + "/tmp");
-    give_away(tmp, agent, path + "/tmp");
-    give_away(make_directory(top, "var-tmp", path + "/var-tmp"), agent, path + "/var-tmp");
+    for (const std::string name : {"tmp", "var-tmp"})
+        give_away(make_directory(top, name, path + "/" + name), agent, path + "/" + name);
     // Anybody who could enter would find files of the agent's that run as the agent (setuid), outside every sandbox. Sessions get these
     // directories by mounts.
     const mode_t mode = defence_is_on("closed-scratch") ? 0700 : 0711;
@@ -72,7 +70,7 @@ UniqueFd make_on_disk(const AsRoot &root, const SessionDirectory &session, const
         join_project(top, quota->project, "the session's temporary directory");
         set_disk_limit(root, top, *quota, scratch_path);
     }
-    fill(top, id, agent, scratch_path + "/" + name);
+    fill(top, agent, scratch_path + "/" + name);
     return top;
 }
 
@@ -111,7 +109,7 @@ UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, Scrat
         DetachedMount memory = new_filesystem(
             root, "tmpfs", {{"source", "pi-agent-scratch"}, {"mode", "0700"}, {"size", scratch_memory_share}, {"nr_inodes", "1000000"}},
             false, Execution::allowed);
-        fill(memory.fd, id, agent, "the session's temporary directory");
+        fill(memory.fd, agent, "the session's temporary directory");
         attach(root, memory, at);
         return std::move(memory.fd);
     }

@@ -48,7 +48,7 @@ struct DiskUse {
 };
 std::optional<DiskUse> disk_use(const AsRoot &root, FdRef directory, std::uint32_t project);
 
-// --- The temporary directories of one session: /tmp and /var/tmp of its view, and TMPDIR in the former.
+// --- The temporary directories of one session: /tmp and /var/tmp of its view.
 
 // Below the state directory, root's own: holds a directory for each session, named by its id.
 constexpr const char *scratch_parent = "sessions";

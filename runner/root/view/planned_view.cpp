@@ -243,7 +243,7 @@ HostView plan_host_view(const Policy &policy)
     for (const auto &shown : policy.view_paths)
         add_path(planner, shown);
     add_agent(planner, policy.agent);
-    for (const char *own : {build::exec_path, build::bash_env_path}) // where pi-agent was built for another prefix
+    for (const char *own : {build::exec_path, build::npmrc_path}) // where pi-agent was built for another prefix
         if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");
     struct stat facts {};
     for (const std::string &directory : system_path()) // on NixOS by symlinks in /run

@@ -103,7 +103,7 @@ CALLS = {
     "clock_adjtime": lambda: system_call(305, 0, BAD),
     "adjtimex": lambda: system_call(159, BAD),
     "quotactl": lambda: system_call(179, 0xFF, None, 0, None),
-    "personality": lambda: system_call(135, 0x0040000),
+    "personality": lambda: system_call(135, 0x0400000),
     "real-time scheduling": lambda: system_call(144, 0, 1, (ctypes.c_int * 1)(1000)),
     "openat2": lambda: system_call(437, AT_FDCWD, b"/", (ctypes.c_uint64 * 3)(os.O_PATH, 0, 0), 24),
     "clone3": lambda: system_call(435, None, 0),

@@ -24,7 +24,7 @@ PUT_IN = {
     "io_uring_setup": (425, (1, 1)),
     "keyctl": (250, (0, -2 & (1 << 64) - 1, 1)),
     "userfaultfd": (323, (0xFF,)),
-    "personality": (135, (0x0040000,)),
+    "personality": (135, (0x0400000,)),
 }
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 libc.ptrace.restype = ctypes.c_long

@@ -73,6 +73,8 @@ CASES = [
          "printf 'module example.org/x\\n\\ngo 1.19\\n\\nrequire example.org/m v0.0.0\\n\\nreplace example.org/m => ./m\\n' >go.mod; "
          "printf 'package main\\n\\nimport \"example.org/m\"\\n\\nfunc main() { println(m.X) }\\n' >main.go", "go"),
     Case("go install puts a program where GOBIN says", GO + "GOBIN=$PWD/bin go install . && bin/hello", GO_PROJECT, "go"),
+    Case("go install puts a program into the place of its user", GO + "go install . && $(go env GOPATH)/bin/hello", GO_PROJECT, "go"),
+    Case("go install takes another machine's name", GO + "GOARCH=arm64 go install -n . >/dev/null 2>&1; echo $?", GO_PROJECT, "go"),
     Case("a module in the user's module cache is used", GO + "go build -o hello . && ./hello",
          CACHED_MODULE, "go zip", ignored=("hello",)),
     Case("cargo builds with a path dependency and runs", "cargo build --offline -q; target/debug/hello; cargo run --offline -q", CARGO_PROJECT, "cargo", ignored=BUILT),

@@ -63,6 +63,10 @@ CASES = [
          '"a": "1.0.0"', '"a": "workspace:*"') + "printf 'packages: [\"packages/*\"]\\n' >pnpm-workspace.yaml", "node pnpm", ignored=(
          "node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
     Case("yarn install from packed files", "yarn install --offline --silent --no-progress; node app.js", PACKED, "node yarn", ignored=("node_modules/.yarn-integrity",)),
+    Case("yarn installs for all projects (global) and the program runs", "yarn global add --offline --silent --no-progress file:$PWD/store/leaf-1.0.0.tgz; $(yarn global bin)/leaf", PACKED, "node yarn"),
+    Case("node covers as much of a project at each run", "for run in 1 2 3; do node --test --experimental-test-coverage | grep 'all files' | tr -d ' '; done",
+         "printf 'exports.f = (x) => {\\n  if (x > 1) {\\n    return 2;\\n  }\\n  return 1;\\n};\\n' >f.js; "
+         "printf 'const test = require(\"node:test\");\\ntest(\"f\", () => require(\"./f.js\").f(0));\\n' >f.test.js", "node"),
     Case("yarn runs a workspace", "yarn install --offline --silent; yarn workspaces --silent run say | grep -E '^(a|b)$'", SPACES, "node yarn", ignored=(
          "node_modules/.yarn-integrity",)),
     Case("a tree that pnpm made outside works", "node app.js; node_modules/.bin/leaf", PACKED + "pnpm install --offline --reporter=silent",

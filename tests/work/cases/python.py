@@ -99,6 +99,8 @@ CASES = [
     Case("pre-commit makes a Python hook's environment", "pre-commit run --all-files >log 2>&1 || { tail -20 log; exit 1; }; grep -x said log; rm log", HOOK, "pre-commit", timeout=200),
     Case("virtualenv makes an environment and fills it", f"virtualenv -q --no-download venv; venv/bin/pip {INSTALL}; venv/bin/hello-box", WHEEL,
          "virtualenv", ignored=("venv", "venv/*")),
+    Case("a Unix socket below pytest's tmp_path has a path that is short enough", "python3 -m pytest -q -p no:cacheprovider t.py | sed 's/ in .*//'",
+         "printf 'import socket\\n\\ndef test_a_server_listens_and_answers(tmp_path):\\n    (tmp_path / \"run\").mkdir()\\n    socket.socket(socket.AF_UNIX).bind(str(tmp_path / \"run/server.sock\"))\\n' >t.py", "python3"),
     Case("pytest runs tests in parallel processes and temporary directories", "python3 -m pytest -q -p no:cacheprovider t.py | sed 's/ in .*//'",
          "printf 'import multiprocessing as m\\n\\n\\ndef test_pool(tmp_path):\\n    (tmp_path / \"x\").write_text(\"x\")\\n    with m.Pool(2) as "
          "p:\\n        assert p.map(abs, [-1, -2]) == [1, 2]\\n' >t.py"),

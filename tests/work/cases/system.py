@@ -1,7 +1,7 @@
 """Shells, and what programs ask of the host: manuals, packages, addresses, limits, /proc, /dev/shm, languages and times."""
 
 from case import Case
-from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_SUDO, NO_SYSTEMCTL, OWN_SCHEDULING, SOCKET_LISTS, VARIABLES
+from reasons import ACCOUNT_NAME, DOTFILES, NO_32_BIT, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_SUDO, NO_SYSTEMCTL, OWN_SCHEDULING, SOCKET_LISTS, VARIABLES
 
 CASES = [
     Case("man shows a manual", "man ls | head -3 | tail -1; man -w ls", "", "man"),
@@ -54,8 +54,45 @@ CASES = [
          seen=("status: outside 0, inside 1", "output: -0", "errors: +unshare: unshare failed: Operation not permitted")),
     Case("bubblewrap builds a sandbox", "bwrap --ro-bind / / --dev /dev --unshare-all true; echo built", "", "bwrap", differs=NO_NAMESPACES,
          seen=("status: outside 0, inside 1", "output: -built", "errors: +bwrap: No permissions to create *new namespace, *")),
-    Case("a program runs without random addresses (setarch)", "setarch -R sh -c 'echo ran'; setarch --list | grep -c x86_64", "", "setarch", differs=NO_PERSONALITY,
-         seen=("status: outside 0, inside 1", "output: -ran", "output: -1", "errors: +setarch: failed to set personality to *: Operation not permitted")),
+    Case("a program runs without random addresses (setarch)", "setarch -R sh -c 'echo ran'; setarch --list | grep -c x86_64", "", "setarch"),
+    Case("a program runs under the name of a 32-bit machine (setarch)", "linux32 uname -m", "", "linux32", differs=NO_PERSONALITY,
+         seen=("status: outside 0, inside 1", "output: -i686", "errors: +linux32: failed to set personality to linux32: Operation not permitted")),
+    Case("a 32-bit program runs", "./tiny && echo ran || echo $?",
+         # exit(0) by int 0x80, as an ELF file of 32 bits.
+         r"printf '\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\2\0\3\0\1\0\0\0\x54\x80\4\x08\x34\0\0\0\0\0\0\0\0\0\0\0\x34\0\x20\0\1\0\0\0\0\0\0\0' >tiny; "
+         r"printf '\1\0\0\0\0\0\0\0\0\x80\4\x08\0\x80\4\x08\x5d\0\0\0\x5d\0\0\0\5\0\0\0\0\x10\0\0\x31\xdb\x31\xc0\x40\xcd\x80\0\0' >>tiny; chmod +x tiny",
+         differs=NO_32_BIT, seen=("output: -ran", "output: +159", "errors: +*Bad system call*")),
+    Case("a thread asks for the scheduling that it has, and pins itself (ZeroMQ, OpenMP)", "python3 t.py", r"""cat >t.py <<'END'
+import ctypes, os, threading
+libc = ctypes.CDLL(None, use_errno=True)
+me = threading.get_native_id()
+policy, param = ctypes.c_int(), ctypes.c_int()
+libc.pthread_self.restype = ctypes.c_void_p
+self = ctypes.c_void_p(libc.pthread_self())
+print(libc.pthread_getschedparam(self, ctypes.byref(policy), ctypes.byref(param)), libc.pthread_setschedparam(self, policy, ctypes.byref(param)))
+os.sched_setaffinity(me, os.sched_getaffinity(0))
+os.setpriority(os.PRIO_PROCESS, me, 3)
+print(os.getpriority(os.PRIO_PROCESS, me))
+ready, done = threading.Event(), threading.Event()
+other = threading.Thread(target=lambda: (ready.set(), done.wait()))
+other.start()
+ready.wait()
+os.sched_setaffinity(other.native_id, {min(os.sched_getaffinity(0))})
+print(len(os.sched_getaffinity(other.native_id)), os.sched_getscheduler(other.native_id))
+os.sched_setscheduler(other.native_id, os.SCHED_BATCH, os.sched_param(0))
+print(os.sched_getscheduler(other.native_id))
+done.set()
+END"""),
+    Case("prlimit reads the limits of a process", "sleep 60 & prlimit --pid $! --nofile --output=SOFT --noheadings; kill $!", "", "prlimit"),
+    Case("a POSIX message queue is made, used and removed", "python3 q.py", r"""cat >q.py <<'END'
+import ctypes, os
+libc = ctypes.CDLL("librt.so.1", use_errno=True)
+queue = libc.mq_open(b"/work-test", os.O_CREAT | os.O_RDWR, 0o600, None)
+again = libc.mq_open(b"/work-test", os.O_RDWR)
+print(queue >= 0, again >= 0, libc.mq_send(queue, b"hello", 5, 0))
+text = ctypes.create_string_buffer(8192)
+print(libc.mq_receive(again, text, 8192, None), text.value, libc.mq_unlink(b"/work-test"))
+END"""),
     Case("sudo is asked", "sudo -n true 2>/dev/null && echo root || echo no", "", differs=NO_SUDO,
          seen=("output: -no", "output: +root")),
     Case("another user's home is asked for", "ls -d /home/bob; ls /home | wc -l", "", differs=NO_OTHER_HOMES,
@@ -82,6 +119,9 @@ CASES = [
          "printf '#!/bin/sh\\ncat >%s/sent\\n' $PWD >mta; chmod +x mta", "s-nail", ignored=("sent",)),
     Case("jq, bc, awk, xmllint-like filters",
          "echo '{\"a\": [1, 2]}' | jq -c '.a | add'; echo '2^64' | bc; echo a b | awk '{print $2}'; seq 5 | paste -sd+ | bc", "", "jq bc"),
+    Case("bash traces and shows what a script does, and nothing before it", "bash -xc 'echo hi'; bash -vc 'echo hi'; bash -xc ': $-'"),
+    Case("a linker's path of the project is searched", "./h", "printf 'int one(void) { return 1; }\n' >l.c; printf '#include <stdio.h>\nint one(void); int main(void) { printf(\"%d\\n\", one()); }\n' >h.c; "
+         "mkdir lib; gcc -shared -fPIC -o lib/libone.so l.c; gcc -o h h.c -Llib -lone", "gcc", variables=(("LD_LIBRARY_PATH", "/home/alice/projects/work/lib:/home/alice/lib"),)),
     Case("dash, bash, zsh and fish run scripts", "for s in dash bash zsh; do $s -c 'echo $((6 * 7))'; done; fish -c 'math 6 x 7'", "", "dash zsh fish"),
     Case("bash reads the user's .bashrc where it is interactive", "bash -ic 'hello; echo $SET' 2>/dev/null",
          "printf 'alias hello=\"echo hi\"\\nSET=set\\n' >>~/.bashrc", differs=DOTFILES,
@@ -95,13 +135,17 @@ CASES = [
     Case("niceness, affinity and limits of a process by its number",
          "sleep 60 & renice -n 19 -p $! >/dev/null 2>&1 && echo renice; taskset -p 1 $! >/dev/null 2>&1 && echo taskset; prlimit --pid $! --core=0 2>&1 && echo prlimit; "
          "kill $!", differs=OWN_SCHEDULING,
-         seen=("output: -renice", "output: -taskset", "output: -prlimit",
-               "output: +prlimit: failed to set the CORE resource limit: Operation not permitted")),
+         seen=("[bookworm] output: -renice", "[bookworm] output: -taskset", "[bookworm] output: -prlimit",
+               "[bookworm] output: +prlimit: failed to set the CORE resource limit: Operation not permitted")),
+    Case("OpenMP pins its threads", "gcc -fopenmp -o o o.c; OMP_PROC_BIND=true OMP_NUM_THREADS=2 ./o",
+         "printf '#include <stdio.h>\nint main(void) {\n#pragma omp parallel\n#pragma omp single\n  puts(\"ran\");\n}\n' >o.c", "gcc", ignored=("o",)),
     Case("a terminal is there through script and expect",
          # Its input does not end: script(1) types that end, too, and may then lose what is still to come.
          "mkfifo in; script -qec 'tty | cut -c1-8; stty size | wc -w' /dev/null <>in | tr -d '\\r'; rm in; expect -c 'set timeout -1; spawn -noecho sh -c \"test -t 0 && echo terminal\"; "
          "expect eof'", "", "script expect", masked=(r"\r",)),
-    Case("screen and tmux keep a session",
+    Case("screen keeps a session",
+         "screen -dmS work sh -c 'echo in >f; sleep 60'; until [ -s f ]; do sleep 0.1; done; cat f; screen -ls | grep -c '[.]work'; screen -S work -X quit; rm f", "", "screen"),
+    Case("tmux keeps a session",
          "tmux -L work new-session -d 'echo in >f; sleep 60'; until [ -s f ]; do sleep 0.1; done; cat f; tmux -L work kill-server; rm f", "", "tmux"),
     Case("EDITOR of the user's environment is kept", "echo \"${EDITOR-unset}\"; echo x >>f; git commit -qa; git log -1 --format=%s",
          "git init -q; echo one >f; git add .; git commit -qm start; printf '#!/bin/sh\\necho edited >\"$1\"\\n' >ed; chmod +x ed; "

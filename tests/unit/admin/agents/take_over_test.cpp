@@ -1,6 +1,8 @@
 // What root takes over of a tree that somebody else made, and what starts it.
 #include "admin/agents/agents.hpp"
 
+#include "common/base/build_settings.hpp"
+
 #include <doctest/doctest.h>
 
 namespace take_over_test {
@@ -50,7 +52,9 @@ TEST_CASE("the launcher starts the program of its own tree")
     fetched.program = "node_modules/x/cli.js";
     CHECK(launcher_text(agent, fetched) == "#!/bin/sh\n# pi 1.2.3, installed by pi-agentctl install-agent.\n"
                                            "tree=/usr/lib/pi-agent/agents/pi/1.2.3\n[ -d \"$tree\" ] || tree=${0%/bin/*}\n"
-                                           "exec \"$tree/node/bin/node\" \"$tree/node_modules/x/cli.js\" \"$@\"\n");
+                                           "exec \"$tree/node/bin/node\" --require " +
+                                               std::string(build::agents_path) +
+                                               "/compile-cache.cjs \"$tree/node_modules/x/cli.js\" \"$@\"\n");
     agent.platform_package = "x-linux";
     CHECK(launcher_text(agent, fetched).ends_with("\nexec \"$tree/node_modules/x/cli.js\" \"$@\"\n"));
 }

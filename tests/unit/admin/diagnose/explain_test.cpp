@@ -184,7 +184,7 @@ TEST_CASE("it is explained where a session's temporary files lie")
 {
     Somebody somebody;
     CHECK(contains(to_text(somebody.explained("/usr")), "\nscratch:  on the disk of the state directory (scratch: disk): /tmp"));
-    CHECK(contains(to_text(somebody.explained("/usr")), "TMPDIR=/tmp/pi-agent-ID there"));
+    CHECK(contains(to_text(somebody.explained("/usr")), "TMPDIR=/tmp there"));
     CHECK(to_json(somebody.explained("/usr"))["scratch"] == "disk");
     somebody.policy.scratch = ScratchKind::tmpfs;
     CHECK(contains(to_text(somebody.explained("/usr")), "\nscratch:  in memory, at most 20% of it (scratch: tmpfs): /tmp"));

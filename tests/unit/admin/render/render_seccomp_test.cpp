@@ -202,7 +202,7 @@ TEST_CASE("under the exported profile the calls of the local filter end as they 
         {"keyctl", [] { return ::syscall(SYS_keyctl, 0, 0, 0); }},
         {"unshare", [] { return ::syscall(SYS_unshare, CLONE_NEWUSER); }},
         {"clone", [] { return ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr); }},
-        {"prlimit64", [] { return ::syscall(SYS_prlimit64, ::getppid(), RLIMIT_NOFILE, nullptr, nullptr); }},
+        {"prlimit64", [] { return ::syscall(SYS_prlimit64, ::getppid(), RLIMIT_NOFILE, 1L, nullptr); }},
         {"personality", [] { return ::syscall(SYS_personality, 0x0008); }},
         {"no such call", [] { return ::syscall(4000); }},
     };

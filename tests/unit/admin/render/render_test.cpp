@@ -64,7 +64,7 @@ RenderFacts facts_of(const Person &person)
 RenderPlan planned(const Policy &policy, const RenderFacts &facts)
 {
     auto plan = plan_rendering(policy, std::get<AccessRules>(find_access_rules(policy, facts.user, "p.yaml")), facts);
-    for (const char *name : {"BASH_ENV", "NPM_CONFIG_GLOBALCONFIG", "PATH", "PI_AGENT_VERSION", "SHELL"}) // of the build
+    for (const char *name : {"NPM_CONFIG_GLOBALCONFIG", "PATH", "PI_AGENT_VERSION", "SHELL"}) // of the build
         plan.variables[name] = "/golden";
     return plan;
 }

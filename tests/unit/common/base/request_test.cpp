@@ -93,7 +93,7 @@ Caught refusal_of(const std::string &bytes, std::size_t descriptors = 4)
 TEST_CASE("only variables that describe terminal and language are presentation")
 {
     for (const std::string name :
-         {"TERM", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "NO_COLOR", "EDITOR", "SSH_TTY", "TMUX"})
+         {"TERM", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "NO_COLOR", "EDITOR", "SSH_TTY", "ZELLIJ"})
         CHECK_MESSAGE(is_presentation_variable(name), name);
     for (const std::string name : {"",
                                    "PATH",
@@ -138,9 +138,10 @@ TEST_CASE("only variables that describe terminal and language are presentation")
                                    "SSH_AUTH_SOCK"}) {
         CHECK_FALSE_MESSAGE(is_presentation_variable(name), name);
     }
-    for (const std::string name : {"PATH", "GIT_DIR", "GIT_INDEX_FILE", "TERM", "LC_ALL"})
+    for (const std::string name : {"PATH", "GIT_DIR", "GIT_INDEX_FILE", "TERM", "TERMINFO", "LC_ALL", "LD_LIBRARY_PATH"})
         CHECK_MESSAGE(is_passed_variable(name), name);
-    for (const std::string name : {"GIT_SSH_COMMAND", "GIT_EXEC_PATH", "GIT_CONFIG_COUNT", "MANPATH", "LD_LIBRARY_PATH", "PATH ", "GIT_"})
+    for (const std::string name : {"GIT_SSH_COMMAND", "GIT_EXEC_PATH", "GIT_CONFIG_COUNT", "MANPATH", "LD_PRELOAD", "LD_AUDIT", "TMUX",
+                                   "STY", "TERMINFO_DIRS", "PATH ", "GIT_"})
         CHECK_FALSE_MESSAGE(is_passed_variable(name), name);
     CHECK_FALSE(is_presentation_variable(std::string_view("TERM\0", 5)));
     CHECK_FALSE(is_presentation_variable(std::string_view("LC_A\0", 5)));

@@ -351,14 +351,17 @@ TEST_CASE("a mode that the kernel ignores is not judged")
 
 TEST_CASE("limits are a process's own affair")
 {
-    rlimit limit{};
+    rlimit limit{}; // what the tests' own process has anyway
+    REQUIRE(::getrlimit(RLIMIT_CORE, &limit) == 0);
     CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit); }) == "0");
     CHECK(under_filter([&] { return static_cast<long>(::setrlimit(RLIMIT_CORE, &limit)); }) == "0");
     const pid_t outside = ::getpid();
-    CHECK(without_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_NOFILE, nullptr, &limit); }) == "0");
-    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_NOFILE, nullptr, &limit); }) == denied);
+    CHECK(without_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_CORE, &limit, nullptr); }) == "0");
+    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_CORE, &limit, nullptr); }) == denied);
+    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_CORE, &limit, &limit); }) == denied);
     // The kernel looks at the lower half only: a pid beneath upper bits is no way around.
-    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, (1L << 32) | outside, RLIMIT_NOFILE, nullptr, &limit); }) == denied);
+    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, (1L << 32) | outside, RLIMIT_CORE, &limit, nullptr); }) == denied);
+    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_CORE, nullptr, nullptr); }) == "0"); // it only reads
 }
 
 TEST_CASE("scheduling is a process's own affair, and never a whole account's")

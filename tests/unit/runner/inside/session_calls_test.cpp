@@ -70,13 +70,15 @@ TEST_CASE("a session's own filter lets a call pass that a debugger has taken the
           }) == "0");
 }
 
-TEST_CASE("a session's own filter lets only the usual personality pass, and the question which it is")
+TEST_CASE("a session's own filter lets only the usual personality pass, also without random addresses, and the question")
 {
     const auto ask = [](unsigned long personality) { return [personality] { return ::syscall(SYS_personality, personality); }; };
-    CHECK(under_session_filter({{}, true}, ask(0x0040000)) == denied); // ADDR_NO_RANDOMIZE
+    for (const unsigned long other : {0x0400000UL, 0x0100000UL, 0x0440000UL, 0x0008UL, 0x0200000UL}) // READ_IMPLIES_EXEC, MMAP_PAGE_ZERO, …
+        CHECK_MESSAGE(under_session_filter({{}, true}, ask(other)) == denied, other);
+    CHECK(under_session_filter({{}, true}, ask(0x0040000)) == "0"); // ADDR_NO_RANDOMIZE
     CHECK(under_session_filter({{}, true}, ask(0xffffffff)) == "0");
     CHECK(under_session_filter({{}, true}, ask(0)) == "0");
-    CHECK(under_session_filter({{"mlock"}, false}, ask(0x0040000)) == "0");
+    CHECK(under_session_filter({{"mlock"}, false}, ask(0x0440000)) == "0");
 }
 
 TEST_CASE("a session's own filter lets only sockets of its kinds be made, and pairs of sockets")

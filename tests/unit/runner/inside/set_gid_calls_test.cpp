@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <functional>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,7 +22,7 @@ namespace set_gid_calls_test {
 namespace {
 
 // What `call` says in a process of its own under the filter, and then "MODE of INODE" for what the changer was asked, if it was.
-std::string asked_by(const std::function<long()> &call)
+std::string asked_by(const std::function<long()> &call, bool has_own_numbers = false)
 {
     return in_child([&] {
         auto [ours, changers] = make_channel();
@@ -40,7 +41,7 @@ std::string asked_by(const std::function<long()> &call)
             errno = 0;
             ::_exit(call() < 0 ? errno : 0);
         }
-        answer_set_gid_calls(std::move(questions), std::move(ours));
+        answer_agent_calls(std::move(questions), std::move(ours), has_own_numbers);
         int status = 0;
         ::waitpid(caller, &status, 0);
         ::shutdown(changers.get(), SHUT_RDWR);
@@ -102,6 +103,42 @@ TEST_CASE("a group without a number here is given where it is there already, and
     CHECK(asked_by([&] { return ::syscall(SYS_fchown, ::open(with.c_str(), O_RDONLY), -1, unknown_group); }) == "0");
     CHECK(asked_by(as_daemon([&] { return ::syscall(SYS_chown, without.c_str(), -1, unknown_group); })) != "0");
     CHECK(asked_by([&] { return ::syscall(SYS_lchown, (place / "none").c_str(), 0, unknown_group); }) == std::to_string(ENOENT));
+}
+
+TEST_CASE("a process tunes its own threads by their numbers, and no process of somebody else's")
+{
+    const std::string denied = std::to_string(EPERM);
+    static sched_param ordinary{};
+    rlimit limits{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &limits) == 0);
+    const auto by_policy = [&](pid_t whom) { return [whom] { return ::syscall(SYS_sched_setscheduler, whom, SCHED_OTHER, &ordinary); }; };
+    const pid_t other = ::getpid(); // of the same account, with other threads
+    CHECK(asked_by([] { return ::syscall(SYS_sched_setscheduler, ::syscall(SYS_gettid), SCHED_OTHER, &ordinary); }) == "0");
+    CHECK(asked_by([] { return ::syscall(SYS_setpriority, PRIO_PROCESS, ::syscall(SYS_gettid), 19); }) == "0");
+    CHECK(asked_by([] { return ::syscall(SYS_ioprio_set, 1, ::syscall(SYS_gettid), 3 << 13); }) == "0");
+    CHECK(asked_by([] {
+              long said = -1;
+              int problem = 0;
+              const long first = ::syscall(SYS_gettid);
+              std::thread([&] {
+                  said = ::syscall(SYS_sched_setscheduler, first, SCHED_OTHER, &ordinary);
+                  problem = errno;
+              }).join();
+              errno = problem;
+              return said;
+          }) == "0");
+    CHECK(asked_by([&] { return ::syscall(SYS_prlimit64, other, RLIMIT_NOFILE, nullptr, nullptr); }) == "0");
+    CHECK(asked_by([&] { return ::syscall(SYS_prlimit64, other, RLIMIT_NOFILE, &limits, nullptr); }) == denied);
+    CHECK(asked_by(by_policy(other)) == denied);
+    CHECK(asked_by([] { return ::syscall(SYS_sched_setscheduler, ::getppid(), SCHED_OTHER, &ordinary); }) == denied);
+    CHECK(asked_by([&] { return ::syscall(SYS_setpriority, PRIO_PROCESS, other, 19); }) == denied);
+    CHECK(asked_by([] { return ::syscall(SYS_setpriority, PRIO_PGRP, ::getpgrp(), 19); }) == denied);
+    CHECK(asked_by([] { return ::syscall(SYS_setpriority, PRIO_USER, 0, 19); }) == denied);
+    CHECK(asked_by([] { return ::syscall(SYS_ioprio_set, 3, 0, 3 << 13); }) == denied);
+    // Where numbers are the session's own: each process but the one that answers.
+    CHECK(asked_by(by_policy(other), true) == "0");
+    CHECK(asked_by([] { return ::syscall(SYS_sched_setscheduler, ::getppid(), SCHED_OTHER, &ordinary); }, true) == denied);
+    CHECK(asked_by([] { return ::syscall(SYS_setpriority, PRIO_USER, 0, 19); }, true) == denied);
 }
 
 TEST_CASE("what a process calls its own is another's by its number")

@@ -53,13 +53,11 @@ TEST_CASE("whose the files are is told, and which system calls the administrator
 {
     BoxFacts facts = plain;
     CHECK(contains(box_notes(facts), "Files that you make in the project belong to the user."));
-    CHECK(contains(box_notes(facts), "`perf`, and `setarch -R`."));
+    CHECK(contains(box_notes(facts), "core files, 32-bit programs and `perf`."));
     CHECK_FALSE(contains(box_notes(facts), "(EPERM)"));
     facts.policy.projects.ownership = ProjectOwnership::none;
     facts.policy.calls.denied = {{"mlock", {}}, {"mlockall", {}}};
-    facts.policy.calls.allowed = {{"personality", {}}};
     CHECK(contains(box_notes(facts), "Files that you make in the project belong to this account"));
-    CHECK(contains(box_notes(facts), "core files and `perf`."));
     CHECK(contains(box_notes(facts), "- The administrator refuses these system calls (EPERM): `mlock`, `mlockall`."));
 }
 

@@ -116,6 +116,17 @@ TEST_CASE("an editor passes where its program may be seen, and otherwise is told
     CHECK(shell.notices.front().starts_with("EDITOR=code --wait: the host has no program of that name "));
 }
 
+TEST_CASE("of a list of places what a session shows passes, and nothing is told of the rest")
+{
+    CHECK(judged("LD_LIBRARY_PATH=/opt/gcc/lib64:/home/alice/lib:.::/home/alice/work/lib:/srv/x") ==
+          "LD_LIBRARY_PATH=/opt/gcc/lib64:/home/alice/work/lib");
+    CHECK(judge_shell_places({"CPATH=/home/alice/work/include"}, by_alias()).presentation == List{"CPATH=/agent/projects/work-1/include"});
+    for (const std::string assignment : {"LD_LIBRARY_PATH=", "LD_LIBRARY_PATH=/home/alice/lib:.", "MODULEPATH=/home/alice/work/../x"}) {
+        const ShellPlaces shell = judge_shell_places({assignment}, at_own_path());
+        CHECK_MESSAGE((shell.presentation.empty() && shell.notices.empty()), assignment);
+    }
+}
+
 TEST_CASE("a toolchain's place passes where a session sees it, and is not told otherwise")
 {
     for (const std::string assignment :
@@ -131,7 +142,7 @@ TEST_CASE("a toolchain's place passes where a session sees it, and is not told o
 
 TEST_CASE("what names no place passes as it is")
 {
-    const List variables = {"TERM=x", "LANG=C", "TZ=:/etc/localtime", "TMUX=/tmp/tmux-1000/default,1,0"};
+    const List variables = {"TERM=x", "LANG=C", "TZ=:/etc/localtime", "ZELLIJ=/tmp/zellij-1000/default,1,0"};
     CHECK(judge_shell_places(variables, at_own_path()).presentation == variables);
 }
 

@@ -29,10 +29,10 @@ std::string make_orphan(bool filled)
     const Account agent = agent_account();
     const std::string id = make_session_id();
     const std::string top = parent + "/" + id;
-    const std::string tmpdir = top + "/tmp/pi-agent-" + id;
+    const std::string tmp = top + "/tmp";
     fs::create_directories(top + "/var-tmp");
-    fs::create_directories(filled ? tmpdir + "/a/b" : tmpdir);
-    if (filled) std::ofstream(tmpdir + "/a/b/file") << "x";
+    fs::create_directories(filled ? tmp + "/a/b" : tmp);
+    if (filled) std::ofstream(tmp + "/a/b/file") << "x";
     for (const auto &entry : fs::recursive_directory_iterator(top))
         give(entry.path(), agent);
     set_mode(top, 0711);
@@ -63,7 +63,7 @@ TEST_CASE("empty, filled, half made or gone: afterwards there is none, and a sec
     in_place(
         [](const AsRoot &root) {
             const std::string half = make_session_id();
-            fs::create_directories(parent + "/" + half + "/tmp/pi-agent-" + half);
+            fs::create_directories(parent + "/" + half + "/tmp");
             for (const auto &id : {make_orphan(false), make_orphan(true), half, make_session_id()})
                 for (int time = 0; time < 2; ++time)
                     remove_scratch(root, parent + "/" + id, in_seconds(5));
@@ -106,7 +106,7 @@ TEST_CASE("nobody waits beyond the deadline, and what is left is found again" * 
         [](const AsRoot &root) {
             const std::string id = make_orphan(true);
             for (int number = 0; number < 5000; ++number) // more than is removed before the deadline is looked at
-                fs::create_directory(parent + "/" + id + "/tmp/pi-agent-" + id + "/a/" + std::to_string(number));
+                fs::create_directory(parent + "/" + id + "/tmp/a/" + std::to_string(number));
             const Caught caught = failure_of([&] { remove_scratch(root, parent + "/" + id, Clock::now()); });
             remove_scratch(root, parent + "/" + id, in_seconds(60)); // with sanitizers, on a busy host
             return number_left() + (has(caught.text, "the next sweep goes on") ? " told" : caught.text);
@@ -140,8 +140,7 @@ TEST_CASE("a sweep takes what has no session, and neither what has one nor what 
             fs::create_directory(parent + "/something-else");
             ScratchSweep sweep(root, "/run/state");
             sweep.finish();
-            const bool kept = fs::exists(parent + "/" + living + "/tmp/pi-agent-" + living + "/a/b/file") &&
-                              fs::exists(parent + "/" + busy + "/tmp/pi-agent-" + busy + "/a/b/file") &&
+            const bool kept = fs::exists(parent + "/" + living + "/tmp/a/b/file") && fs::exists(parent + "/" + busy + "/tmp/a/b/file") &&
                               fs::exists(parent + "/something-else");
             return number_left() + (kept ? " kept" : " lost");
         },
