@@ -184,6 +184,7 @@ const std::map<std::string, Run> runs = {
      }},
     {"logs", [](const Given &it) { run_logs(it.word("SESSION"), it.has("--follow"), std::cout, std::cerr); }},
     {"history", show_history},
+    {"export", [](const Given &it) { become_export(it.text("SESSION")); }},
     {"denials",
      [](const Given &it) {
          run_denials({it.text("SESSION"), it.text("--user"), it.time("--since"), it.has("--follow")}, it.has("--json"), std::cout,

@@ -123,6 +123,7 @@ ExecEnded run(FdRef control)
     launch.terminal.reset();
     if (questions) // after the fork: a thread is not copied
         answer_agent_calls(std::move(questions), std::move(launch.mode_changer), has_own_numbers(launch.record));
+    if (launch.connections) serve_ports(std::move(launch.connections), std::move(launch.record.ports));
     return wait_for_agent(agent, control);
 }
 

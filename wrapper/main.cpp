@@ -46,10 +46,10 @@ Request complete_request(Request request, const std::optional<UserTerminal> &ter
     return request;
 }
 
-AgentEnded run(const Request &asked)
+AgentEnded run(const Request &asked, const std::vector<AskedPort> &ports)
 {
     const UniqueFd cwd = open_cwd();
-    const EarlyLook look = refuse_early(cwd, asked.narrowing, asked.allow);
+    const EarlyLook look = refuse_early(cwd, asked_by(asked));
     if (asked.debug) say("pi: " + look.decision + "\n");
     if (asked.program == Program::agent && asks_for_self_update(asked.arguments))
         throw Failure(FailureKind::self_update,
@@ -57,14 +57,22 @@ AgentEnded run(const Request &asked)
                       "version. Your own packages you can update: pi update --extensions");
     // Inside of a job the session is where it should be; and a canary is for this very host.
     const bool is_placed = look.job && asked.program != Program::canary && !has_ancestor(looks_like_job);
+    if (is_placed && !ports.empty())
+        throw Failure(FailureKind::start_asks,
+                      "denied: this session runs on a node of the cluster, and --pi-agent-port leads to sessions of "
+                      "this host alone; leave the option out");
     const auto client = [&](std::string &session) {
         std::optional<UserTerminal> terminal = UserTerminal::find();
         Request request = complete_request(asked, terminal, look);
         std::optional<OutputFiles> files; // whole when this returns, before the look at what the session left
         if (!is_placed) files.emplace();  // on a node they are pipes anyway
-        return run_client(ClientInput{std::move(request), cwd,
-                                      files ? files->stdio() : std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal),
-                                      look.clipboard, is_placed ? look.job : std::nullopt},
+        return run_client(ClientInput{std::move(request),
+                                      cwd,
+                                      files ? files->stdio() : std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
+                                      std::move(terminal),
+                                      look.clipboard,
+                                      SessionPorts(ports),
+                                      is_placed ? look.job : std::nullopt},
                           session);
     };
     if (!is_placed) return run_watched(look, asked.program, client);
@@ -98,7 +106,7 @@ int main(int argc, char **argv)
             throw_errno(std::string("running ") + build::ctl_path);
         }
         if (options.on_node) return serve_node();
-        end_as(run(options.request));
+        end_as(run(options.request, options.ports));
     } catch (const EarlyRefusal &refusal) {
         record_refusal(refusal, program);
         return report(refusal);

@@ -225,7 +225,7 @@ int serve_node()
         program = request.program;
         tunnel.say(hello_tag + name_of_node());
         const UniqueFd cwd = open_cwd();
-        run_watched(refuse_early(cwd, request.narrowing, request.allow), program, [&](std::string &session) {
+        run_watched(refuse_early(cwd, asked_by(request)), program, [&](std::string &session) {
             const AgentEnded ended = NodeSession(tunnel, request, cwd, session).run();
             say_last(ended);
             return ended;

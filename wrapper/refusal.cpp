@@ -23,6 +23,7 @@ administrator's policy. Every argument goes to the agent, except these, which co
   --pi-agent-sessions     copy the sessions of your own agent in this directory to the agent's home
   --pi-agent-network=MODE let this session reach less: loopback, or none
   --pi-agent-allow HOST   let this session reach a host more, of those that the policy lets you add
+  --pi-agent-port PORT    let your own programs, such as a browser, reach a port of this session
   --pi-agent-read-only    let this session read the project and change nothing in it
   --pi-agent-scope=SCOPE  let this session see less: project, which is the repository alone
   --pi-agent-tmpdir PATH  use this directory inside the project's root as TMPDIR; it is made if it is missing
@@ -63,6 +64,13 @@ constexpr Option own_options[] = {
      [](WrapperOptions &options, const std::string &value) { options.request.tmpdir = value; }},
     {"--pi-agent-allow", "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22",
      [](WrapperOptions &options, const std::string &value) { options.request.allow.push_back(value); }},
+    {"--pi-agent-port", "--pi-agent-port needs a port, as in --pi-agent-port=3000",
+     [](WrapperOptions &options, const std::string &value) {
+         options.ports.push_back(parse_asked_port(value));
+         options.request.ports.push_back(options.ports.back().inside);
+         if (options.ports.size() > ports_limit)
+             throw Failure(FailureKind::command_line, "--pi-agent-port: a session has " + std::to_string(ports_limit) + " ports at most");
+     }},
 };
 
 // What an option of one of few values can say, and what the policy's key of that name can say besides.
@@ -125,7 +133,7 @@ std::optional<JobCommand> job_of(const Policy &policy)
     return JobCommand{srun_of(policy), srun_arguments(policy, {build::wrapper_path, node_option})};
 }
 
-EarlyLook look_early(FdRef cwd, const Narrowing &narrowing, const std::vector<std::string> &allow)
+EarlyLook look_early(FdRef cwd, const AskedOfStart &asked)
 {
     require_sudo_can_work();
     const Account caller = find_caller();
@@ -150,7 +158,7 @@ EarlyLook look_early(FdRef cwd, const Narrowing &narrowing, const std::vector<st
         agents.places.push_back({root->path, facts.st_dev, facts.st_ino});
     }
     const AccessRules rules = with_roots_there(all, there);
-    auto decision = decide_start(caller, rules, std::move(policy), places, {allow, narrowing}, {});
+    auto decision = decide_start(caller, rules, std::move(policy), places, asked, {});
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
     policy = std::move(std::get<Start>(decision).policy);
     const std::string &root = places.roots[std::get<Start>(decision).root].path;
@@ -234,9 +242,9 @@ UniqueFd open_cwd()
     return refusing([] { return open_working_directory("."); });
 }
 
-EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing, const std::vector<std::string> &allow)
+EarlyLook refuse_early(FdRef cwd, const AskedOfStart &asked)
 {
-    return refusing([&] { return look_early(cwd, narrowing, allow); });
+    return refusing([&] { return look_early(cwd, asked); });
 }
 
 void record_refusal(const EarlyRefusal &refusal, Program program) noexcept

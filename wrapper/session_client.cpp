@@ -85,8 +85,8 @@ private:
 class ToPeer {
 public:
     // Borrows the descriptors until the first go_on(): a fresh socket always takes the packet that carries them.
-    ToPeer(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio)
-        : channel_(channel), bytes_(encode_request(request)), request_(bytes_, descriptors_of(request, cwd, stdio))
+    ToPeer(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, FdRef connections)
+        : channel_(channel), bytes_(encode_request(request)), request_(bytes_, descriptors_of(request, cwd, stdio, connections))
     {
     }
     ToPeer(const ToPeer &) = delete;
@@ -129,7 +129,7 @@ class Client {
 public:
     Client(ClientInput input, std::string &session)
         : input_(std::move(input)), session_(session), peer_(reach_peer(input_.job)), start_(peer_->name()),
-          to_peer_(peer_->channel(), input_.request, input_.cwd, input_.stdio)
+          to_peer_(peer_->channel(), input_.request, input_.cwd, input_.stdio, input_.ports.for_session())
     {
     }
 
@@ -138,6 +138,7 @@ public:
         fault_point("asking");
         to_peer_.go_on();
         fault_point("asked");
+        input_.ports.let_go_of_session_end();
         let_go_of_input_and_output();
         try {
             while (!asked_end_.is_over() && (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead())))
@@ -186,6 +187,7 @@ private:
         if (const auto *begun = std::get_if<SessionBegun>(&message)) {
             start_.end();
             session_ = begun->id;
+            input_.ports.serve();
             memory_.wait_begins();
             return;
         }

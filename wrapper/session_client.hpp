@@ -4,6 +4,7 @@
 #include "common/as_user/user_paths.hpp"
 
 #include "wrapper/carrier.hpp"
+#include "wrapper/ports.hpp"
 
 namespace pi_agent {
 
@@ -13,6 +14,7 @@ struct WrapperOptions {
     bool help = false;
     bool explain = false;
     bool on_node = false; // for a session that was asked for elsewhere (wrapper/carrier.hpp)
+    std::vector<AskedPort> ports = {};
     Request request = {}; // what of it the options say; the arguments go to the agent, or to the shell that replaces it
 };
 
@@ -49,7 +51,7 @@ void put_variables_into(Request &request, const EarlyLook &look);
 
 // Opens the working directory and looks. Throws EarlyRefusal: denied, configuration or unavailable.
 UniqueFd open_cwd();
-EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing, const std::vector<std::string> &allow);
+EarlyLook refuse_early(FdRef cwd, const AskedOfStart &asked);
 
 // best_effort: the user's own entry in the journal, whose _UID says who wrote it. In a session there is no journal.
 void record_refusal(const EarlyRefusal &refusal, Program program) noexcept;
@@ -114,7 +116,8 @@ struct ClientInput {
     FdRef cwd;
     std::array<int, 3> stdio; // borrowed
     std::optional<UserTerminal> terminal;
-    bool reaches_clipboard;             // the agent's output may; the policy's wrapper.clipboard
+    bool reaches_clipboard; // the agent's output may; the policy's wrapper.clipboard
+    SessionPorts ports;
     std::optional<JobCommand> job = {}; // for a session on a node of the cluster, instead of this host
 };
 

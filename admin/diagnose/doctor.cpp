@@ -205,12 +205,12 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
         const Policy own = policy_for(of_all, rules);
         for (const auto &note : explain_environment(own, rules, observer, user, home).notes)
             notes.push_back(user.name + ": " + note);
-        const auto toolchains = explain_toolchains(own.toolchains, observer, user);
+        const auto toolchains = explain_toolchains(own.toolchains, observer, user, rules);
         for (const auto *directories : {&toolchains.readable, &toolchains.caches})
             for (const auto &directory : *directories)
                 if (directory.finding.kind == Finding::Kind::unusable && !directory.finding.text.empty())
                     notes.push_back(
-                        fmt::format("{}: not shown to the agent: ~/{} ({}): {}", user.name, escape_for_display(directory.path),
+                        fmt::format("{}: not shown to the agent: {} ({}): {}", user.name, escape_for_display(written_home_path(directory.path)),
                                     key_of_home_directory(own.rules, directory.path, directories == &toolchains.caches),
                                     directory.finding.text));
     }

@@ -374,7 +374,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     explanation.missing_tools = missing_search_tools();
     explanation.limits = explain_limits(own.limits);
     explanation.limits.disk = find_disk_problem(own);
-    explanation.toolchains = explain_toolchains(own.toolchains, observer, user);
+    explanation.toolchains = explain_toolchains(own.toolchains, observer, user, *rules);
     explanation.account_exists = find_account(rules->agent_account).has_value();
     return explanation;
 }

@@ -60,7 +60,7 @@ public:
     // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/as_user/user_paths.hpp).
     [[nodiscard]] std::vector<std::string> links_out(const Policy &policy, const AccessRules &rules, const Account &user) const;
     // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
-    [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;
+    [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user, const AccessRules &rules) const;
 
 private:
     Observer() = default;
@@ -185,7 +185,8 @@ struct ExplainedToolchains {
     std::vector<ExplainedHomeDirectory> caches;
 };
 
-ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Observer &observer, const Account &user);
+ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Observer &observer, const Account &user,
+                                       const AccessRules &rules);
 
 std::string to_text(const ExplainedToolchains &toolchains);
 nlohmann::json to_json(const ExplainedToolchains &toolchains);

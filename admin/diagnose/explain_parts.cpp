@@ -70,7 +70,8 @@ const char *state_of(const Finding &finding)
 
 std::string name_of(const ExplainedHomeDirectory &one)
 {
-    const std::string path = "~/" + escape_for_display(one.path);
+    const std::string path = escape_for_display(written_home_path(one.path));
+    if (one.path.starts_with('/')) return path;
     if (one.inside.empty()) return path + " (inside: by its own path alone)";
     return one.inside == one.path ? path : path + " (inside: ~/" + escape_for_display(one.inside) + ")";
 }
@@ -108,7 +109,7 @@ nlohmann::json json_of(const std::vector<ExplainedHomeDirectory> &directories)
 {
     nlohmann::json list = nlohmann::json::array();
     for (const auto &one : directories) {
-        nlohmann::json entry = {{"path", "~/" + one.path}, {"own_path", one.is_at_own_path}, {"state", state_of(one.finding)}};
+        nlohmann::json entry = {{"path", written_home_path(one.path)}, {"own_path", one.is_at_own_path}, {"state", state_of(one.finding)}};
         entry["inside"] = one.inside.empty() ? nlohmann::json() : nlohmann::json("~/" + one.inside);
         if (!one.finding.text.empty()) entry["reason"] = one.finding.text;
         list.push_back(std::move(entry));
@@ -289,12 +290,13 @@ std::string idle_defaults(const Policy &policy)
     return text;
 }
 
-ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Observer &observer, const Account &user)
+ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Observer &observer, const Account &user,
+                                       const AccessRules &rules)
 {
     std::optional<OpenedHome> home;
     std::string unknown = "only root or " + user.name + " can verify this";
     try {
-        if (observer.can_look_for(user)) home = observer.find_home_directories(policy, user);
+        if (observer.can_look_for(user)) home = observer.find_home_directories(policy, user, rules);
     } catch (const Failure &failure) { // a file system that does not answer is a finding too
         unknown = failure.what();
     }

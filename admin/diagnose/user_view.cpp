@@ -313,11 +313,12 @@ std::vector<std::string> Observer::links_out(const Policy &policy, const AccessR
     return links;
 }
 
-OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const
+OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user, const AccessRules &rules) const
 {
-    if (!root_) return pi_agent::find_home_directories(user, toolchains);
-    Child child(*root_, "look for " + user.name, user, {},
-                [&](const AsUser & /*user*/, FdRef channel) { send_home(channel, pi_agent::find_home_directories(user, toolchains)); });
+    if (!root_) return pi_agent::find_home_directories(user, toolchains, rules);
+    Child child(*root_, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
+        send_home(channel, pi_agent::find_home_directories(user, toolchains, rules));
+    });
     return receive_home([&] { return child.receive(); });
 }
 
@@ -381,7 +382,7 @@ std::vector<RefusedStart> refused_starts(const Policy &of_all, const Account &us
     std::vector<Finding> roots;
     // Where the policy says that a root is.
     for (const auto &root : rules.roots)
-        roots.push_back({Finding::Kind::usable, without_trailing_slashes(expand_home(root.spec.text, user))});
+        roots.push_back({Finding::Kind::usable, without_trailing_slashes(expand_root(root.spec.text, user))});
     for (std::size_t index = 0; index < roots.size(); ++index) {
         const RootSpec &root = rules.roots[index].spec;
         try {

@@ -147,13 +147,17 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
                 if (directory.path == one.path && directory.finding.kind == Finding::Kind::unusable) return directory.finding.text;
         return "";
     };
+    const auto on_host = [&](const std::string &path) {
+        return path.starts_with('/') ? with_users_name(path, explanation.user.name) : join_path(explanation.user.home, path);
+    };
     const auto add_shown = [&](const PolicyPath &one, bool is_cache, const char *shown_as) {
         const std::string key = key_of_home_directory(policy.rules, one.path, is_cache);
         const std::string problem = problem_with(one);
-        const std::string rule = problem.empty() ? shown_as : "~/" + escape_for_display(one.path) + " is not shown: " + problem;
+        const std::string rule =
+            problem.empty() ? shown_as : escape_for_display(written_home_path(one.path)) + " is not shown: " + problem;
         const std::string inside = place_in_agent_home(one.path);
-        for (const auto &shown : {is_at_own_path(one.path, is_cache) ? join_path(explanation.user.home, one.path) : "",
-                                  inside.empty() ? "" : join_path(explanation.home, inside)}) {
+        for (const auto &shown :
+             {is_at_own_path(one.path, is_cache) ? on_host(one.path) : "", inside.empty() ? "" : join_path(explanation.home, inside)}) {
             if (shown.empty()) continue;
             add(shown, rule, key, one.where);
             for (const auto &name : masked_in(one.path))
@@ -165,7 +169,7 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
     };
     for (const auto &one : policy.toolchains.readable.paths)
         add_shown(one, false,
-                  is_toolchain(one) ? "a toolchain of the user's, read-only" : "a directory of the user's, read-only");
+                  is_toolchain(one) ? "a toolchain of the user's, read-only" : "a directory that the user reads, too, read-only");
     for (const auto &one : policy.toolchains.caches.paths)
         add_shown(one, true, "a copy of the user's cache; what changes in it ends with the session");
     return places;

@@ -114,7 +114,8 @@ void add_view(const RenderPlan &plan, Problems &problems)
     const auto add_list = [&](const HomeDirectories &directories, bool is_cache, const std::string &what) {
         for (const auto &path : directories.paths)
             if (path.where.line > 0)
-                refuse(problems, path.where, key_of_home_directory(policy.rules, path.path, is_cache), quote("~/" + path.path) + " " + what,
+                refuse(problems, path.where, key_of_home_directory(policy.rules, path.path, is_cache),
+                       quote(written_home_path(path.path)) + " " + what,
                        "leave it out, or bring it with the image");
     };
     add_list(policy.toolchains.readable, false, "belongs to the user, whose home nobody else opens");

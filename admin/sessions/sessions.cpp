@@ -361,4 +361,26 @@ void become_shell(const std::vector<std::string> &arguments)
     throw_errno(std::string("running ") + build::wrapper_path);
 }
 
+void become_export(const std::optional<std::string> &session)
+{
+    // For bash in the session. pi calls a transcript --DIRECTORY--/TIME_ID.jsonl. What an agent wrote reaches a terminal without its
+    // controls.
+    constexpr const char *script = R"(shopt -s nullglob
+cd "${PI_CODING_AGENT_DIR:-$HOME/.pi/agent}/sessions" 2>/dev/null || { echo "pi-agentctl: your agent has no transcripts" >&2; exit 1; }
+if [ "$#" -eq 0 ]; then
+    for file in */*_*.jsonl; do name=${file##*/}; id=${name##*_}; printf '%q  %q  %q\n' "${id%.jsonl}" "${name%%_*}" "${file%/*}"; done | LC_ALL=C sort -k 2
+    exit
+fi
+files=(*/*_"$1"*.jsonl)
+case ${#files[@]} in
+0) echo "pi-agentctl: no transcript of your agent has this id; pi-agentctl export lists them" >&2; exit 1 ;;
+1) if [ -t 1 ]; then exec cat -v -- "${files[0]}"; else exec cat -- "${files[0]}"; fi ;;
+*) echo "pi-agentctl: several transcripts begin with this id; write more of it" >&2; exit 64 ;;
+esac
+)";
+    std::vector<std::string> arguments = {"-c", script, "export"};
+    if (session) arguments.push_back(*session);
+    become_shell(arguments);
+}
+
 } // namespace pi_agent

@@ -176,6 +176,10 @@ void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostrea
 // same, and so is the exit status. `arguments` are bash's. Throws SystemFailure, or Failure(usage) for root, who cannot be a user of pi.
 [[noreturn]] void become_shell(const std::vector<std::string> &arguments);
 
+// pi-agentctl export: prints a transcript out of the agent's home, or lists them. Only the agent's account reads there, so a program in the
+// session does, with no more rights than the agent. Throws as become_shell.
+[[noreturn]] void become_export(const std::optional<std::string> &session);
+
 // pi-agentctl denials: which connections of sessions the policy's network denied, and what would change that.
 
 // One event of the record. Values are harmless, as there; the user's name is as the host has it.

@@ -238,7 +238,9 @@ std::optional<TextProblem> problem_of_secrets_on_host(const std::string &path, c
 
 ResolvedRoot resolve(const RootSpec &root, const Account &user)
 {
-    auto step = walk_path(expand_home(root.text, user), judge);
+    if (!is_account_name(user.name) && root.text.find(users_name) != std::string::npos)
+        throw Unusable{"your account's name cannot stand in a path"};
+    auto step = walk_path(expand_root(root.text, user), judge);
     if (!S_ISDIR(step.status.st_mode)) throw Unusable{"it is not a directory"};
     auto path = path_behind(step.fd);
     if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
@@ -264,7 +266,7 @@ bool may_be_absent(const RootSpec &root, bool is_gone) noexcept
 // What the walk could not open, and what to do, in the words of whoever may read it: the user or the administrator.
 std::string unreachable(const RootSpec &root, const SystemFailure &failure, const Account &user)
 {
-    const std::string path = expand_home(root.text, user);
+    const std::string path = expand_root(root.text, user);
     const std::string name = "the root " + quote(root.text) + (path == root.text ? "" : " (" + escape_for_display(path) + ")");
     if (failure.error_number() == ENOENT)
         return name + " does not exist; create it or remove it from roots" +
@@ -328,6 +330,19 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     }
 }
 
+std::variant<ResolvedRoot, std::string> resolve_shared_data(const RootSpec &place, const Account &user)
+{
+    try {
+        ResolvedRoot found = resolve(place, user);
+        if (const auto problem = problem_of_shared_data(found.path)) return "it leads to " + quote(found.path) + ", which " + problem->text;
+        return found;
+    } catch (const Unusable &refusal) {
+        return refusal.text;
+    } catch (const SystemFailure &failure) {
+        return failure.error_number() == ENOENT ? std::string("it does not exist") : failure.what();
+    }
+}
+
 void require_roots(const AccessRules &rules, const std::vector<std::optional<RootProblem>> &problems)
 {
     std::vector<Diagnostic> absent;
@@ -359,6 +374,11 @@ std::string expand_home(const std::string &text, const Account &user)
     auto home = without_trailing_slashes(user.home);
     if (text == "~") return home;
     return (home == "/" ? "" : home) + text.substr(1);
+}
+
+std::string expand_root(const std::string &text, const Account &user)
+{
+    return with_users_name(expand_home(text, user), user.name);
 }
 
 } // namespace pi_agent

@@ -74,6 +74,9 @@ struct RootProblem {
 // refuses ".." components, and a symlink on the way that belongs to anyone but root or is in such a directory.
 std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user);
 
+// The same of shared data (`readable` outside of the home), with the reason for people instead.
+std::variant<ResolvedRoot, std::string> resolve_shared_data(const RootSpec &place, const Account &user);
+
 // Refuses every start of a user for roots that were not found: any that may not be absent, and all of them. Of each root of the rules what
 // is wrong with it, or nothing. Throws PolicyError(user_root).
 void require_roots(const AccessRules &rules, const std::vector<std::optional<RootProblem>> &problems);
@@ -84,6 +87,9 @@ std::vector<std::optional<ResolvedRoot>> resolve_roots(const AccessRules &rules,
 
 // Text only: "~" and "~/x" become the home of `user`; anything else must be absolute. Shared with parse-time checks.
 std::string expand_home(const std::string &text, const Account &user);
+
+// The same of a root, in which "{user}" is the name of `user` (policy_paths.hpp).
+std::string expand_root(const std::string &text, const Account &user);
 
 // --- What `pi` and pi-agentctl look at as the caller; a start needs none of it.
 

@@ -55,6 +55,11 @@ void check_kept_out(const std::string &name)
     if (name.empty() || name.size() > kept_out_length || !plain) throw ProtocolError("the request names a variable with an invalid name");
 }
 
+bool is_port(std::uint64_t number)
+{
+    return number > 0 && number <= UINT16_MAX;
+}
+
 void check_presentation(const std::string &assignment)
 {
     const std::size_t equals = assignment.find('=');
@@ -79,17 +84,18 @@ bool is_passed_variable(std::string_view name) noexcept
            has_word(place_list_names, name);
 }
 
-std::vector<int> descriptors_of(const Request &request, FdRef cwd, const std::array<int, 3> &stdio)
+std::vector<int> descriptors_of(const Request &request, FdRef cwd, const std::array<int, 3> &stdio, FdRef connections)
 {
     std::vector<int> descriptors = {cwd.get()};
     for (std::size_t index = 0; index < 3; ++index)
         if (!request.on_terminal[index]) descriptors.push_back(stdio[index]);
+    if (!request.ports.empty()) descriptors.push_back(connections.get());
     return descriptors;
 }
 
-void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
+void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline, FdRef connections)
 {
-    send_record(channel, encode_request(request), descriptors_of(request, cwd, stdio), deadline);
+    send_record(channel, encode_request(request), descriptors_of(request, cwd, stdio, connections), deadline);
 }
 
 void Request::fields(auto &archive, auto &self)
@@ -111,6 +117,8 @@ void Request::fields(auto &archive, auto &self)
     archive.bounded(self.narrowing.project_only, true, "a message carries an impossible scope flag");
     archive.bounded(self.allow, allowed_hosts_limit);
     archive.bounded(self.kept_out, kept_out_limit);
+    archive.bounded(self.ports, ports_limit, "a message names too many ports");
+    archive.require([&] { return std::all_of(self.ports.begin(), self.ports.end(), is_port); }, "a message names an impossible port");
 }
 
 std::string encode_request(const Request &request)
@@ -143,7 +151,8 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
     ReceivedRequest received;
     received.request = decode_request(record->bytes);
     const OnTerminal &on_terminal = received.request.on_terminal;
-    const auto expected = static_cast<std::size_t>(1 + std::count(on_terminal.begin(), on_terminal.end(), false));
+    const auto expected = static_cast<std::size_t>(1 + std::count(on_terminal.begin(), on_terminal.end(), false)) +
+                          (received.request.ports.empty() ? 0U : 1U);
     if (record->fds.size() != expected && defence_is_on("descriptor-count"))
         throw ProtocolError("this request carries exactly " + std::to_string(expected) + " descriptors, this one has " +
                             std::to_string(record->fds.size()));
@@ -152,6 +161,7 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
     received.cwd = take();
     for (std::size_t index = 0; index < 3; ++index)
         if (!on_terminal[index]) received.stdio[index] = take();
+    if (!received.request.ports.empty()) received.connections = take();
     return received;
 }
 

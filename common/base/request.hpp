@@ -65,6 +65,7 @@ struct Request {
     std::uint64_t open_files = 1024; // the caller's soft limit (getrlimit(2)); the hard one is the session's
     Narrowing narrowing = {};
     std::vector<std::string> allow = {};    // what --pi-agent-allow names: hosts that the policy lets its user add
+    std::vector<std::uint64_t> ports = {};  // of the session's network that its user's own programs reach (--pi-agent-port)
     std::vector<std::string> kept_out = {}; // names of the caller's variables with a provider's key, which stay in their shell
     static constexpr std::uint64_t type = 1;
     static void fields(auto &archive, auto &self);
@@ -75,12 +76,14 @@ struct ReceivedRequest {
     Request request;
     UniqueFd cwd;
     std::array<UniqueFd, 3> stdio; // empty if it is on the terminal
+    UniqueFd connections;          // if it names ports: over it come their connections (runner/inside/ports.cpp)
 };
 
-// The descriptors of a request: cwd (O_PATH), and the standard descriptors that are not on the terminal.
-std::vector<int> descriptors_of(const Request &request, FdRef cwd, const std::array<int, 3> &stdio);
+// The descriptors of a request: cwd (O_PATH), the standard descriptors that are not on the terminal, and the channel of its ports.
+std::vector<int> descriptors_of(const Request &request, FdRef cwd, const std::array<int, 3> &stdio, FdRef connections = FdRef(-1));
 // Sends `request` with its descriptors; all are borrowed.
-void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline);
+void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline,
+                  FdRef connections = FdRef(-1));
 
 // A request's own bytes. decode_request throws ProtocolError for anything that encode_request does not make.
 std::string encode_request(const Request &request);
@@ -88,6 +91,8 @@ Request decode_request(std::string_view bytes);
 
 // Throws ProtocolError for anything that is not exactly one well-formed request with its descriptors.
 ReceivedRequest receive_request(FdRef channel, Deadline deadline);
+
+constexpr std::size_t ports_limit = 16; // of one session
 
 // Runner to wrapper.
 constexpr std::size_t message_text_limit = 16UL * 1024;

@@ -385,10 +385,9 @@ void require_harmless_grant(const Account &caller, const std::string &root, std:
                                                "that account another primary group");
 }
 
-// The kernel reports the path, after the reader opened the root. A rename in between can change it, so it is judged here and not only by
-// the reader. The unit names only the root, and only at its own path. Below the host's own trees, which the agent sees, systemd resolves
-// that path again while the session runs, and only root may be able to exchange a component there (a symlink there once made root run the
-// project's own program).
+// The kernel reports the path, after the reader opened the root. A rename in between can change it, so it is judged here as well. The unit
+// names only the root, and only at its own path. Below the host's own trees, which the agent sees, systemd resolves that path again while
+// the session runs, and only root may be able to exchange a component there (a symlink there once made root run the project's own program).
 void require_place_of_root(const RootCandidate &root, const AccessRules &rules, ProjectPaths paths, const IsShown &is_shown)
 {
     const auto refuse = [&](const std::string &problem, const std::string &remedy) {
@@ -422,6 +421,7 @@ std::variant<Start, Refused> decide_start(const Account &caller, const AccessRul
     if (defence_is_on("root-rules")) start.policy = policy_in(std::move(start.policy), rules.roots[start.root].spec);
     start.policy = granted(std::move(start.policy), asked.allow);
     if (defence_is_on("narrowed-starts")) start.policy = narrowed(std::move(start.policy), asked.narrowing);
+    if (asked.ports) require_ports(start.policy);
     if (root.mount != places.mount && defence_is_on("cwd-mount"))
         return Refused{"denied: " + escape_for_display(places.cwd) + " lies on another file system, mounted inside the root " +
                        escape_for_display(root.path) +

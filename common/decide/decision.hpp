@@ -124,6 +124,9 @@ Policy policy_in(Policy callers, const RootSpec &root);
 // As it holds for one start that adds these hosts, of those that the policy lets its user add. Throws Failure(start_asks) for any other.
 Policy granted(Policy policy, const std::vector<std::string> &hosts);
 
+// Refuses ports of a session on the host's loopback where the policy gives none, or the session has the network of the host. Throws Failure(start_asks).
+void require_ports(const Policy &policy);
+
 // As it holds for one start that gives something up. It takes from what a session reaches and shows, and from nothing that the policy keeps
 // out of it: what is masked or protected, and whose keys stay outside, is the same as without. Throws Failure(start_asks) if the policy
 // gives less than the start would keep, and Failure(network_not_enforced) if the method cannot keep it from the rest.
@@ -143,7 +146,12 @@ struct StartPlaces {
 struct AskedOfStart {
     std::vector<std::string> allow;
     Narrowing narrowing;
+    bool ports = false; // on the host's loopback
 };
+inline AskedOfStart asked_by(const Request &request)
+{
+    return {request.allow, request.narrowing, !request.ports.empty()};
+}
 
 // Whether sessions see the host's own tree there (runner/plan/host_view.hpp). Empty where nobody knows, as in the wrapper.
 using IsShown = std::function<bool(const std::string &path)>;

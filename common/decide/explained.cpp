@@ -33,7 +33,7 @@ std::string to_yaml(const HomeDirectories &directories, const PolicyKey & /*key*
     bool has_default = false;
     for (const auto &path : directories.paths)
         if (path.where.line > 0)
-            texts.push_back("~/" + escape_for_display(path.path));
+            texts.push_back(escape_for_display(written_home_path(path.path)));
         else
             has_default = true;
     if (directories.best_effort) texts.insert(texts.begin(), "best_effort");

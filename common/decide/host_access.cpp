@@ -95,4 +95,17 @@ std::string hint_of_file(const std::string &question, const HostRule &taken_for)
     return "  a file:    there is none of this name; for one, ask with ./" + escape_for_display(question) + "\n";
 }
 
+// The launcher connects in the session's network: only where that is not the host's, whose services know the agent's account by its uid.
+void require_ports(const Policy &policy)
+{
+    const NetworkMode mode = policy.network.mode;
+    if (!policy.wrapper.ports && defence_is_on("granted-ports"))
+        throw Failure(FailureKind::start_asks,
+                      "denied: --pi-agent-port: the policy lets you have no port of a session (wrapper.ports); ask the administrator");
+    if (mode != NetworkMode::none && mode != NetworkMode::hosts && defence_is_on("ports-of-own-network"))
+        throw Failure(FailureKind::start_asks, "denied: --pi-agent-port has no meaning here: this session has no network of its own (" +
+                                                   place_of_key(policy.rules, "network") +
+                                                   "), so its servers listen on this host; leave the option out");
+}
+
 } // namespace pi_agent

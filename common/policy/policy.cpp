@@ -57,8 +57,9 @@ FileClass default_class(std::string_view top) noexcept
 
 // At the level of a user or group, by the same name; each with all keys below it, except those of `never_below`.
 constexpr std::string_view of_users = "network providers limits projects settings models keybindings mcp settings_lock env_files "
-                                      "toolchains view_paths path devices scratch placement";
-constexpr std::string_view never_below = "projects.ownership placement.srun";
+                                      "toolchains view_paths path devices scratch placement wrapper";
+constexpr std::string_view never_below = "projects.ownership placement.srun wrapper.enable wrapper.command_name "
+                                         "wrapper.hide_direct_binary wrapper.clipboard";
 
 // At the level of a root, where `projects` is what it is about; each with all keys below it.
 struct OfRoot {

@@ -242,6 +242,7 @@ struct Rules {
     std::optional<std::vector<PolicyPath>> mask;
     std::optional<bool> aftermath;
     std::optional<bool> read_only;
+    std::optional<bool> ports;
     Documents documents;
     std::optional<bool> settings_lock;
     std::optional<std::vector<PolicyPath>> env_files;
@@ -317,6 +318,7 @@ struct WrapperPolicy {
     Position command_name_where;
     bool hide_direct_binary = true;
     bool clipboard = true; // the agent's output may set the clipboard of its user's terminal
+    bool ports = false;    // a user may have ports of a session's own network on the host's loopback
     Position where;
 };
 

@@ -134,6 +134,7 @@ void take_values(Policy &policy, const Rules &rules)
     take(policy.projects.mask, rules.mask);
     take(policy.projects.aftermath, rules.aftermath);
     take(policy.projects.read_only, rules.read_only);
+    take(policy.wrapper.ports, rules.ports);
     policy.documents = rules.documents;
     take(policy.settings_lock, rules.settings_lock);
     take(policy.env_files, rules.env_files);
@@ -162,7 +163,7 @@ void check_roots_fit_unit(const Policy &policy, Problems &problems)
 {
     for (const auto &entry : policy.users)
         for (const auto &root : entry.roots)
-            if (const auto problem = problem_of_root_in_unit(root.text); problem && root.at_own_path)
+            if (const auto problem = problem_of_root_in_unit(with_users_name(root.text, "user")); problem && root.at_own_path)
                 problems.add(root.where, root_key(entry, root), quote(root.text) + " " + problem->text, problem->remedy);
 }
 

@@ -114,6 +114,13 @@ std::optional<TextProblem> problem_of_root_in_unit(const std::string &path)
     return TextProblem{beyond_alphabet, "rename the directory, name one above it, or show projects under an alias (projects.paths: alias)"};
 }
 
+std::string with_users_name(std::string path, std::string_view name)
+{
+    for (std::size_t at = path.find(users_name); at != std::string::npos; at = path.find(users_name, at + name.size()))
+        path.replace(at, users_name.size(), name);
+    return path;
+}
+
 std::optional<TextProblem> problem_of_place(const std::string &path)
 {
     // Nothing at or below these.
@@ -198,6 +205,18 @@ std::optional<TextProblem> problem_of_view_path(const std::string &path)
     if (lies_in_one(path, unshown))
         return TextProblem{"is kept from every session", "put what the agent needs below /usr, /opt or /srv, or make it a root"};
     return std::nullopt;
+}
+
+std::optional<TextProblem> problem_of_shared_data(const std::string &path)
+{
+    if (path.find(users_name) != std::string::npos) return problem_of_shared_data(with_users_name(path, "user"));
+    const auto problem = problem_of_view_path(path);
+    return problem ? problem : problem_of_place(path);
+}
+
+std::string written_home_path(const std::string &path)
+{
+    return path.starts_with('/') ? path : "~/" + path;
 }
 
 std::optional<TextProblem> problem_of_program_directory(const std::string &path)

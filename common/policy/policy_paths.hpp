@@ -59,6 +59,10 @@ std::optional<TextProblem> problem_of_view_path(const std::string &path);
 // The same for an entry of PATH.
 std::optional<TextProblem> problem_of_program_directory(const std::string &path);
 
+// Stands in a root for the name of the user who starts there: "/scratch/{user}".
+inline constexpr std::string_view users_name = "{user}";
+std::string with_users_name(std::string path, std::string_view name);
+
 // A device node or a directory of them, below /dev; or nvidia_devices, for all devices of that driver.
 constexpr const char *nvidia_devices = "nvidia";
 std::optional<TextProblem> problem_of_device(const std::string &path);
@@ -87,6 +91,12 @@ std::string place_in_agent_home(const std::string &path);
 
 // Whether sessions also see it below the user's home: programs and environments use that path for themselves.
 bool is_at_own_path(const std::string &path, bool is_cache);
+
+// An entry of a user's `readable` outside of homes: data that others keep. Judged by its text, and by where it leads
+// (common/as_user/user_paths.hpp).
+std::optional<TextProblem> problem_of_shared_data(const std::string &path);
+// As the policy writes an entry of these lists: "~/x", or "/data/sets".
+std::string written_home_path(const std::string &path);
 
 // Names directly in it that hold credentials; a session does not see them. With such names it is an environment, whichever list has it.
 std::vector<std::string> masked_in(const std::string &path);

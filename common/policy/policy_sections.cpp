@@ -31,14 +31,16 @@ void read_agent(const PolicyValue &section, Policy &policy)
                            {"state_dir", with_place(agent.state_dir_where, path_into(agent.state_dir, problem_of_state_dir))}});
 }
 
-void read_wrapper(const PolicyValue &section, Policy &policy)
+void read_wrapper(const PolicyValue &section, Policy &policy, const Reader &of_levels)
 {
     auto &wrapper = policy.wrapper;
     wrapper.where = wrapper.command_name_where = section.where;
-    read_section(section, {{"enable", with_place(wrapper.where, into(wrapper.enable, read_bool))},
-                           {"command_name", with_place(wrapper.command_name_where, into(wrapper.command_name, read_name))},
-                           {"hide_direct_binary", into(wrapper.hide_direct_binary, read_bool)},
-                           {"clipboard", into(wrapper.clipboard, read_bool)}});
+    read_section(section,
+                 {{"enable", with_place(wrapper.where, into(wrapper.enable, read_bool))},
+                  {"command_name", with_place(wrapper.command_name_where, into(wrapper.command_name, read_name))},
+                  {"hide_direct_binary", into(wrapper.hide_direct_binary, read_bool)},
+                  {"clipboard", into(wrapper.clipboard, read_bool)}},
+                 of_levels);
 }
 
 constexpr std::size_t image_name_limit = 255;
@@ -301,7 +303,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
     read_section({root, problems, "", root.where},
                  {{"version", [](const PolicyValue & /*checked before*/) {}},
                   {"agent", section(read_agent)},
-                  {"wrapper", section(read_wrapper)},
+                  {"wrapper", [&](const PolicyValue &value) { read_wrapper(value, policy, into_level(said)); }},
                   {"sandbox", section(read_sandbox)},
                   {"users", read_users},
                   {"config", read_config},

@@ -96,6 +96,11 @@ HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
             add_defaults(directories, defaults); // where it stands among the paths
         } else if (defaults != nullptr && *text == "best_effort") {
             directories.best_effort = true;
+        } else if (defaults == nullptr && path.starts_with('/')) {
+            if (const auto problem = problem_of_shared_data(path))
+                item.refuse(path, *problem);
+            else
+                directories.paths.push_back({path, item.where});
         } else if (auto problem = problem_of_home_directory(path)) {
             if (defaults == nullptr && path.starts_with("~/")) problem->remedy = "name a directory that holds nothing but data";
             item.refuse(path, *problem);
@@ -143,7 +148,8 @@ void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Pro
             std::find_if(all.begin(), end, [&](const PolicyPath &path) { return is_of_policy(path) && share_place(path, all[second]); });
         if (first == end) continue;
         problems.add(all[second].where, key,
-                     quote("~/" + all[second].path) + " and " + quote("~/" + first->path) + " are both listed for the same place",
+                     quote(written_home_path(all[second].path)) + " and " + quote(written_home_path(first->path)) +
+                         " are both listed for the same place",
                      "name one of them");
     }
 }
@@ -186,7 +192,7 @@ std::string place_in_agent_home(const std::string &path)
     // there, so the user's stay where they are.
     constexpr std::array<std::pair<std::string_view, std::string_view>, 3> moved = {
         {{".cargo", ".local/share/cargo"}, {"go", ".local/share/go"}, {".rustup", ".local/share/rustup"}}};
-    if (is_of_kind(HomeKind::own_path, path)) return "";
+    if (path.starts_with('/') || is_of_kind(HomeKind::own_path, path)) return "";
     if (is_within(path, ".cargo/bin") || is_within(path, "go/bin")) return path;
     for (const auto &[from, to] : moved)
         if (is_within(path, from)) return std::string(to).append(path.substr(from.size()));
@@ -244,7 +250,8 @@ std::optional<TextProblem> problem_of_home_directory(const std::string &path)
 {
     if (path == "~") return TextProblem{"is a home directory itself", "name a directory below it, e.g. ~/.nvm"};
     if (path.substr(0, 2) != "~/")
-        return TextProblem{"does not begin with '~/'", "name directories of the users' homes here, and others in view_paths"};
+        return TextProblem{"does not begin with '~/'",
+                           "name directories of the users' homes here, and others in view_paths or in a user's readable"};
     const std::string below = path.substr(2);
     if (has_odd_component(below)) return TextProblem{"holds '//', '.' or '..'", "write the path without them"};
     if (find_secret(below, masked_in(below)) == nullptr) return std::nullopt;
@@ -287,8 +294,8 @@ ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems)
 std::string key_of_home_directory(const Rules &rules, const std::string &path, bool is_cache)
 {
     const auto is_it = [&](const PolicyPath &own) { return own.path == path; };
-    if (rules.own_readable && std::any_of(rules.own_readable->begin(), rules.own_readable->end(), is_it))
-        return rules.places.at("readable").key;
+    if (path.starts_with('/') || (rules.own_readable && std::any_of(rules.own_readable->begin(), rules.own_readable->end(), is_it)))
+        return rules.places.contains("readable") ? rules.places.at("readable").key : "readable";
     return is_cache ? "toolchains.caches" : "toolchains.readable";
 }
 

@@ -8,6 +8,7 @@
 
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/sysmacros.h>
 
 namespace pi_agent {
@@ -50,16 +51,17 @@ void send_event(FdRef channel, char tag, std::string_view bytes = {}, const std:
 }
 
 // The runner's only order: the control socket of pi-agent-exec. False when the runner is gone.
-bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
+bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio, UniqueFd &connections)
 {
     const std::optional<Packet> order = receive_packet(channel, in_seconds(0));
     if (!order || order->fds.size() != 1) return false;
     fault_point("handing-stdio");
-    send_stdio(order->fds[0], stdio, in_seconds(handover_patience_seconds));
+    send_stdio(order->fds[0], stdio, connections, in_seconds(handover_patience_seconds));
     std::vector<int> for_root;
     for (const auto &fd : stdio)
         if (fd && !defence_is_on("root-holds-nothing")) for_root.push_back(fd.get());
     send_event(channel, handed_over_tag, {}, for_root);
+    connections.reset();
     for (auto &fd : stdio)
         fd.reset(); // the agent's end of a pipe must be the last one; whatever this waits for, it is not root that waits
     return true;
@@ -113,6 +115,15 @@ const char *what_is_wrong(FdRef fd)
     }
 }
 
+// What carries a session's ports: a descriptor of another kind could lead the session's first process to files, or to the host's network.
+void require_local_socket(FdRef fd)
+{
+    int domain = 0;
+    socklen_t length = sizeof domain;
+    if ((getsockopt(fd.get(), SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_UNIX) && defence_is_on("channel-of-ports"))
+        throw Failure(FailureKind::streams, "denied: what carries the ports of the session is not a local socket");
+}
+
 using Inode = std::pair<dev_t, ino_t>;
 
 std::optional<Inode> inode_of(FdRef directory, const std::string &path, int follow = AT_SYMLINK_NOFOLLOW)
@@ -157,11 +168,33 @@ public:
     void look_at(const std::vector<PolicyPath> &paths, bool is_cache)
     {
         for (const auto &path : paths) {
+            if (path.path.starts_with('/')) continue;
             UniqueFd directory = find_beneath(home_, path.path, O_PATH | O_DIRECTORY);
             std::string problem = directory ? problem_of(directory, is_cache ? path.path : "") : problem_of_error(errno);
             if (!directory && !leads_anywhere(path.path)) continue; // also a link to nothing
             if (!problem.empty()) directory.reset();
             found_.directories.push_back({path.path, is_cache, std::move(directory), std::move(problem)});
+        }
+    }
+
+    // Data of others, beside the projects.
+    void look_at_shared(const std::vector<PolicyPath> &paths, const AccessRules &rules, const Account &user)
+    {
+        std::vector<std::optional<ResolvedRoot>> roots;
+        for (const auto &path : paths) {
+            if (!path.path.starts_with('/')) continue;
+            if (roots.empty()) roots = resolve_roots(rules, user);
+            auto found = resolve_shared_data({path.path, path.where, false, 0, {}, rules.roots.front().spec.state_dir}, user);
+            auto *place = std::get_if<ResolvedRoot>(&found);
+            const bool is_in_roots = place != nullptr && std::any_of(roots.begin(), roots.end(), [&](const auto &root) {
+                                         return root && are_nested(root->path, place->path);
+                                     });
+            std::string problem = place == nullptr ? std::get<std::string>(found)
+                                  : is_in_roots && defence_is_on("data-beside-roots")
+                                      ? "it is in one of the roots, or holds one, and there the rules of that root hold"
+                                      : problem_of(place->fd, "");
+            UniqueFd directory = problem.empty() ? std::move(place->fd) : UniqueFd();
+            found_.directories.push_back({path.path, false, std::move(directory), std::move(problem)});
         }
     }
 
@@ -247,17 +280,18 @@ void serve_caller(const Account &caller, const AccessRules &rules, const Toolcha
     fault_point("request-read");
     check_stdio(received.stdio, received.request.on_terminal);
     let_pipes_be_opened(received.stdio);
+    if (received.connections) require_local_socket(received.connections);
     send_long_answer(channel, encode_request(received.request));
     open_as_caller(caller, rules, received.cwd, channel);
     received.cwd.reset();
-    send_home(channel, find_home_directories(caller, toolchains));
+    send_home(channel, find_home_directories(caller, toolchains, rules));
     StartUpMemory memory;
     for (bool listening = true;;) {
         std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
         if (poll(waits.data(), waits.size(), memory.patience(-1)) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
         memory.look();
         if (waits[0].revents != 0) {
-            if (!obey(channel, received.stdio)) return;
+            if (!obey(channel, received.stdio, received.connections)) return;
             memory.wait_begins();
         }
         if (waits[1].revents != 0) listening = relay(wrapper, channel);
@@ -290,7 +324,7 @@ void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
     }
 }
 
-OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains)
+OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains, const AccessRules &rules)
 {
     OpenedHome found;
     if (toolchains.readable.paths.empty() && toolchains.caches.paths.empty()) return found;
@@ -299,6 +333,7 @@ OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &to
     found.path = kernel_path(home);
     HomeFinder finder(home, found);
     finder.look_at(toolchains.readable.paths, false);
+    finder.look_at_shared(toolchains.readable.paths, rules, user);
     finder.look_at(toolchains.caches.paths, true);
     return found;
 }

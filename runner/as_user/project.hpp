@@ -42,7 +42,9 @@ Repository find_repository(FdRef cwd);
 
 // With the rights of `user`, who this process must be. Follows no symlink below the home: an agent that can write where one leads could
 // change where it leads. A directory that a mount made identical with one that must stay hidden, or with one above it, is a problem.
-OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains);
+// And data of others (`readable` outside of the home), reached as roots are: by no link that others than root can change. Not inside of the
+// user's roots, whose rules hold there.
+OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains, const AccessRules &rules);
 
 // --- The temporary directory that a user names (--pi-agent-tmpdir), made as that user inside the root that the session mounts.
 

@@ -172,6 +172,10 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     if (packet->fds.size() != (has_terminal ? 1U : 0U) + (has_mode_changer ? 1U : 0U)) throw ProtocolError("no launch record came");
     if (has_terminal) launch.terminal = std::move(packet->fds.front());
     if (has_mode_changer) launch.mode_changer = std::move(packet->fds.back());
+    if (!launch.record.ports.empty() && !stdio->fds.empty()) {
+        launch.connections = std::move(stdio->fds.back());
+        stdio->fds.pop_back();
+    }
     launch.stdio = complete(std::move(stdio->fds), launch.record.on_terminal, launch.terminal);
     return launch;
 }

@@ -14,6 +14,7 @@ struct ReceivedLaunch {
     std::array<UniqueFd, 3> stdio; // complete
     UniqueFd terminal;             // the agent's end of the session's pty, when it has one
     UniqueFd mode_changer;         // its channel, when there is one
+    UniqueFd connections;          // over which those of the record's ports come
 };
 
 // Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
@@ -38,6 +39,11 @@ pid_t start_agent(const ReceivedLaunch &launch, const std::vector<sock_filter> &
 // Waits for `agent`, reaping whatever else is left to this process, passing on each signal that arrives over `control`, and telling there
 // when the agent was stopped.
 ExecEnded wait_for_agent(pid_t agent, FdRef control);
+
+// Leads what comes over `connections` to these ports of the loopback here, on threads of its own, for as long as this process lives. The
+// other end is the wrapper (wrapper/ports.hpp), outside. Only pipes come, which carry no descriptors, and nothing goes back over the
+// channel.
+void serve_ports(UniqueFd connections, std::vector<std::uint64_t> ports);
 
 // Ends this process as the agent ended, so that systemd sees the same.
 [[noreturn]] void end_like(const ExecEnded &ended);

@@ -40,6 +40,7 @@ struct LaunchRecord {
     std::vector<std::string> denied_calls = {};  // by the policy, besides what every session is denied
     std::vector<std::string> allowed_calls = {}; // by the policy, of allowable_calls (common/policy/policy_paths.hpp)
     unsigned address_families = all_address_families;
+    std::vector<std::uint64_t> ports = {}; // that the user's own programs reach, over a channel beside the standard descriptors
 
     static void fields(auto &archive, auto &self)
     {
@@ -51,6 +52,7 @@ struct LaunchRecord {
         archive.bounded(self.tracing, Tracing::never, "the launch record has an unknown way of tracing");
         archive(self.hosts_processes, self.has_mode_changer, self.keeps_project, self.denied_calls, self.allowed_calls);
         archive.bounded(self.address_families, all_address_families, "the launch record has an unknown kind of sockets");
+        archive(self.ports);
     }
 };
 
@@ -58,12 +60,14 @@ constexpr std::uint64_t launch_type = 16; // the first number of the record
 constexpr std::uint64_t stdio_type = 20;  // all of the packet before it, which comes with the standard descriptors
 
 // In this order, and from two senders (receive_launch, runner/inside/agent_process.hpp): the descriptors come from the caller's side, in
-// which root has no part (runner/as_user/project.hpp). Sends those that are open; the others are on the terminal.
-inline void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline)
+// which root has no part (runner/as_user/project.hpp). Sends those that are open; the others are on the terminal. Last, the channel of
+// ports.
+inline void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, FdRef connections, Deadline deadline)
 {
     std::vector<int> open;
     for (const auto &fd : stdio)
         if (fd) open.push_back(fd.get());
+    if (connections.get() >= 0) open.push_back(connections.get());
     send_packet(channel, Encoder().number(stdio_type).bytes(), open, deadline);
 }
 

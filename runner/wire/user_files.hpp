@@ -229,11 +229,12 @@ struct Repository {
 
 // A directory that exists.
 struct HomeDirectory {
-    std::string path;    // relative to the user's home
+    std::string path;    // relative to the user's home, or absolute: data of others, as the policy writes it
     bool is_cache;       // else it is read-only inside
     UniqueFd directory;  // O_PATH
     std::string problem; // why it is not shown; empty where it is
 
+    [[nodiscard]] bool is_shared() const { return path.starts_with('/'); }
     static void fields(auto &archive, auto &self)
     {
         archive(self.path, self.is_cache, self.directory, self.problem);

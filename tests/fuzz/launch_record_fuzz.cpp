@@ -70,7 +70,7 @@ void try_whole(FuzzedDataProvider &choices)
     std::array<UniqueFd, 3> stdio;
     for (std::size_t index = 0; index < stdio.size(); ++index)
         if (!record.on_terminal[index]) stdio[index] = null_device();
-    send_stdio(channel.first, stdio, in_seconds(5));
+    send_stdio(channel.first, stdio, FdRef(-1), in_seconds(5));
     const UniqueFd changer = record.has_mode_changer ? null_device() : UniqueFd();
     send_launch(channel.first, record, terminal, changer, in_seconds(5));
     const auto launch = receive(std::move(channel));
@@ -88,7 +88,7 @@ void try_packets(FuzzedDataProvider &choices)
     std::array<UniqueFd, 3> stdio;
     for (auto &fd : stdio)
         if (choices.ConsumeBool()) fd = null_device();
-    if (choices.ConsumeBool()) send_stdio(channel.first, stdio, in_seconds(5));
+    if (choices.ConsumeBool()) send_stdio(channel.first, stdio, FdRef(-1), in_seconds(5));
     for (auto count = choices.ConsumeIntegralInRange(0, 3); count > 0; --count) {
         const std::string bytes = choices.ConsumeRandomLengthString(512) + "."; // no packet is empty
         const std::vector<int> fds(choices.ConsumeIntegralInRange<std::size_t>(0, 2), null.get());

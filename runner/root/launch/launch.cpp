@@ -127,8 +127,7 @@ Request hear_request(Receiver &receiver, SessionRecord &record)
 // With the policy of the session: what the project's root says, and what the start gives up, is part of it.
 OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &request)
 {
-    OpenedProject project =
-        open_allowed_project(receiver.child(), entered.caller, entered.admission, entered.policy, {request.allow, request.narrowing});
+    OpenedProject project = open_allowed_project(receiver.child(), entered.caller, entered.admission, entered.policy, asked_by(request));
     if (routed_providers(project.policy).empty() && !defence_is_on("keys-without-route")) project.policy.providers.clear();
     entered.record.adds(request.allow);
     entered.record.works_in(project.directory(), project.repository_path());
@@ -241,8 +240,8 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
                            entered.admission.agent, session.locked_settings, heard.guards);
 }
 
-// Beside the groups of the agent's account: those that granted the roots, and those that open devices. Each once.
-std::vector<Gid> groups_beside(const OpenedProject &project, const ShownDevices &devices)
+// Beside the groups of the agent's account: those that granted the roots, and those that open devices and shared data. Each once.
+std::vector<Gid> groups_beside(const OpenedProject &project, const ShownDevices &devices, const std::vector<Gid> &of_data)
 {
     std::vector<Gid> groups;
     const auto add = [&](Gid group) {
@@ -251,6 +250,7 @@ std::vector<Gid> groups_beside(const OpenedProject &project, const ShownDevices 
     for (const ShownTree *shown : project.trees())
         if (shown->by_group) add(*shown->by_group);
     std::for_each(devices.groups.begin(), devices.groups.end(), add);
+    std::for_each(of_data.begin(), of_data.end(), add);
     return groups;
 }
 
@@ -346,8 +346,8 @@ BuiltView::BuiltView(Entered &entered, Heard &heard, OpenedSession &session)
       scratch(make_scratch(entered.root, session.directory, heard.policy.scratch, heard.policy.agent.state_dir, entered.id,
                            entered.admission.agent, session.disk.quota)),
       tree(build_tree(entered, heard, session)), devices(find_devices(entered.root, heard.policy.devices)),
-      further_groups(groups_beside(heard.project, devices)),
-      home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), heard.policy, tree)
+      home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), heard.policy, tree),
+      further_groups(groups_beside(heard.project, devices, home_mounts.groups(entered.caller)))
 {
 }
 

@@ -305,6 +305,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.allowed_calls = allowed_calls_of(heard.policy.calls);
     record.address_families = address_families_of(heard.policy.calls);
     if (const auto processes = namespace_of("self", "pid")) record.hosts_processes = processes->inode;
+    record.ports = heard.request.ports;
     record.has_mode_changer = record.restrictions != Restrictions::none; // otherwise systemd's filter refuses the bit
     record.keeps_project = heard.policy.limits.disk.has_value();
     return record;

@@ -121,8 +121,8 @@ struct BuiltView {
     const UniqueFd scratch;
     RootTree tree;
     const ShownDevices devices;
-    const std::vector<Gid> further_groups; // of its processes, beside the account's
     HomeMounts home_mounts;
+    const std::vector<Gid> further_groups; // of its processes, beside the account's
 };
 
 // --- Sixth: the sandbox is being built, while the runner fetches what it needs. The launcher in it waits for the launch record.

@@ -197,8 +197,8 @@ HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, cons
 {
     if (home_.directories.empty()) return;
     mounts_ = list_mounts();
-    for (const auto &directory : home_.directories) {
-        if (!can_be_shown(directory)) continue;
+    for (auto &directory : home_.directories) {
+        if ((directory.is_shared() && !has_place_beside(directory, view)) || !can_be_shown(directory)) continue;
         directories_.push_back(&directory);
         places_.push_back(place_in_agent_home(directory.path));
     }
@@ -207,17 +207,22 @@ HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, cons
 
 void HomeMounts::leave_out(const HomeDirectory &directory, const std::string &why)
 {
-    shown_.notices.push_back("not shown to the agent: ~/" + escape_for_display(directory.path) + " (" +
+    shown_.notices.push_back("not shown to the agent: " + escape_for_display(written_home_path(directory.path)) + " (" +
                              key_of_home_directory(policy_.rules, directory.path, directory.is_cache) + "): " + why);
+}
+
+std::string HomeMounts::on_host(const HomeDirectory &directory) const
+{
+    return directory.is_shared() ? directory.path : join_path(home_.path, directory.path);
 }
 
 bool HomeMounts::can_be_shown(const HomeDirectory &directory)
 {
     if (!directory.problem.empty())
         leave_out(directory, directory.problem);
-    else if (kernel_path(directory.directory) != join_path(home_.path, directory.path) && defence_is_on("same-place"))
+    else if (kernel_path(directory.directory) != on_host(directory) && defence_is_on("same-place"))
         leave_out(directory, "it was moved while the session was being prepared");
-    else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
+    else if (!topmost_mounts_below(mounts_, on_host(directory)).empty() && defence_is_on("cover-submounts"))
         leave_out(directory, "something is mounted inside it"); // a clone would uncover what is below that mount
     else if (const auto *mount = mount_that_holds(mounts_, directory.directory); mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
         leave_out(directory,
@@ -236,7 +241,8 @@ void HomeMounts::make_own_places(const HostView &view)
                            [&](const std::string &shown) { return is_within(path, shown); });
     };
     for (const auto *directory : directories_)
-        if (is_at_own_path(directory->path, directory->is_cache) && !is_in_project(join_path(home_.path, directory->path)))
+        if (!directory->is_shared() && is_at_own_path(directory->path, directory->is_cache) &&
+            !is_in_project(join_path(home_.path, directory->path)))
             own_places_.insert(directory->path);
     if (own_places_.empty()) return;
     // The unit names the path, and the view must not show the directories around it: there the user may be able to exchange directories.
@@ -265,11 +271,11 @@ void HomeMounts::require_same_places() const
 {
     const std::vector<MountEntry> mounts = list_mounts();
     for (const auto *directory : directories_) {
-        const std::string path = join_path(home_.path, directory->path);
+        const std::string path = on_host(*directory);
         const bool is_moved = kernel_path(directory->directory) != path && defence_is_on("same-place");
         if (is_moved || (!topmost_mounts_below(mounts, path).empty() && defence_is_on("cover-submounts")))
             throw Failure(FailureKind::changed_meanwhile,
-                          "~/" + escape_for_display(directory->path) +
+                          escape_for_display(written_home_path(directory->path)) +
                               " was moved, or a file system was mounted in it, while the session was being prepared; try again");
     }
 }
@@ -302,6 +308,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
             const bool overlaid = directory.is_cache && defence_is_on("cache-overlay");
             const MountAttributes attributes{!directory.is_cache || overlaid, directory.is_cache ? &cache_map : &tree_.id_map};
             const auto copy = [&] { return clone_mount(root_, directory.directory, Submounts::leave_out, attributes); };
+            if (directory.is_shared()) return show_shared(directory, attributes);
             DetachedMount mount = copy();
             if (overlaid)
                 caches.push_back({index, std::move(mount), make_cache_layer(scratch, layers++, agent, masked_in(directory.path))});
@@ -332,10 +339,27 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     return std::move(shown_);
 }
 
+// Files of the user's are the agent's there, as in a project. Large file systems of clusters know no id maps, and there what others may
+// read is read.
+void HomeMounts::show_shared(const HomeDirectory &directory, const MountAttributes &attributes)
+{
+    const auto copy = [&](const MountAttributes &with) { return clone_mount(root_, directory.directory, Submounts::leave_out, with); };
+    DetachedMount mount;
+    try {
+        mount = copy(attributes);
+    } catch (const SystemFailure &failure) {
+        if (!is_inability(failure.error_number())) throw;
+        mount = copy({true, nullptr});
+    }
+    tree_.late.push_back({std::move(mount), directory.path});
+    shown_.readable.push_back(directory.path);
+    shown_.places.emplace_back(directory.path, directory.path);
+}
+
 void HomeMounts::show_later(std::size_t index, const std::string &agent_home, DetachedMount mount, DetachedMount own)
 {
     const HomeDirectory &directory = *directories_[index];
-    const std::string own_place = join_path(home_.path, directory.path);
+    const std::string own_place = on_host(directory);
     const bool in_own_place = static_cast<bool>(own.fd);
     const bool has_place = !places_[index].empty();
     if (!in_own_place && !has_place) return; // no home of the host is shown
@@ -384,7 +408,7 @@ void HomeMounts::show_or_leave_out(const HomeDirectory &directory, const std::fu
         const std::string key = key_of_home_directory(policy_.rules, directory.path, directory.is_cache);
         const bool is_users = !key.starts_with("toolchains"); // whose key has no word for what is optional
         throw Failure(FailureKind::file_system,
-                      "~/" + escape_for_display(directory.path) + ": " + why +
+                      escape_for_display(written_home_path(directory.path)) + ": " + why +
                           (is_users ? "; ask the administrator to leave it out of " + key
                                     : "; ask the administrator to make it optional: '" + key + ": best_effort', or a list without it") +
                           hint);

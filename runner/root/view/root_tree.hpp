@@ -167,6 +167,9 @@ public:
     HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
                RootTree &tree);
 
+    // Of data that others keep, which its user reads by a group: the session needs that group as well.
+    [[nodiscard]] std::vector<Gid> groups(const Account &user) const;
+
     // Makes the mount points in the agent's home, by a child that is the agent, and the mounts. Files that `defaults` puts there do not
     // count as the agent's own. An overlay's changes are in `scratch` (of make_scratch). Lets go of the user's directories: what a session
     // holds open could not be unmounted outside. Call it once. Throws Failure(unavailable) for what the kernel or the file system cannot
@@ -182,8 +185,11 @@ private:
 
     void leave_out(const HomeDirectory &directory, const std::string &why);
     bool can_be_shown(const HomeDirectory &directory);
+    bool has_place_beside(HomeDirectory &directory, const HostView &view);
+    [[nodiscard]] std::string on_host(const HomeDirectory &directory) const;
     void make_own_places(const HostView &view);
     void require_same_places() const;
+    void show_shared(const HomeDirectory &directory, const MountAttributes &attributes);
     void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount, DetachedMount own);
     [[nodiscard]] DetachedMount make_overlay(const Cache &cache, DetachedMount &own) const;
     void show_or_leave_out(const HomeDirectory &directory, const std::function<void()> &step);

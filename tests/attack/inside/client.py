@@ -46,9 +46,10 @@ def texts(values):
     return number(len(values)) + b"".join(text(value) for value in values)
 
 
-def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0), program=0, tmpdir="", debug=0, sessions=0, open_files=1024, kept_out=(), network=0, read_only=0, project_only=0, allow=()):
+def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0), program=0, tmpdir="", debug=0, sessions=0, open_files=1024, kept_out=(), network=0, read_only=0, project_only=0, allow=(), ports=()):
     numbers = b"".join(number(value) for value in (umask, open_files, *terminal, *window, program))
     rest = numbers + text(tmpdir) + number(debug) + number(sessions) + number(network) + number(read_only) + number(project_only) + texts(allow) + texts(kept_out)
+    rest += number(len(ports)) + b"".join(map(number, ports))
     return number(REQUEST) + texts(arguments) + texts(presentation) + rest
 
 
@@ -85,10 +86,10 @@ class Stdio:
         return b"".join(pieces).decode(errors="replace")
 
 
-def ask(channel, stdio, arguments=("true",), cwd=DEMO, **more):
-    """The request that a wrapper would send."""
+def ask(channel, stdio, arguments=("true",), cwd=DEMO, connections=(), **more):
+    """The request that a wrapper would send; `connections`: the channel of its ports."""
     directory = cwd if isinstance(cwd, int) else os.open(cwd, os.O_PATH | os.O_DIRECTORY)
-    send_record(channel, request(arguments, **more), [directory, *stdio.fds()])
+    send_record(channel, request(arguments, **more), [directory, *stdio.fds(), *connections])
 
 
 def wait_for_agent(program):

@@ -110,6 +110,21 @@ TEST_CASE("hosts to add are taken as they are written, all of them, and not toge
     CHECK(failure_of([] { return parse({"--pi-agent-allowed"}); }).status == 64);
 }
 
+TEST_CASE("ports are taken as numbers, each with another one here or without")
+{
+    const WrapperOptions options = parse({"--pi-agent-port", "3000", "--pi-agent-port=8080:5173", "-p"});
+    CHECK(options.request.ports == std::vector<std::uint64_t>{3000, 5173});
+    REQUIRE(options.ports.size() == 2);
+    CHECK((options.ports[0].here == 3000 && options.ports[0].inside == 3000));
+    CHECK((options.ports[1].here == 8080 && options.ports[1].inside == 5173));
+    for (const std::string port : {"", "0", "65536", "-1", "+1", "a", "80:", ":80", "1:2:3", "0:80", "80:0", " 80", "80 ", "0x50", "\n"}) {
+        const Caught caught = failure_of([&] { return parse({"--pi-agent-port=" + port}); });
+        CHECK_MESSAGE(caught.status == 64, port);
+        CHECK_FALSE(has(caught.text, "\n"));
+    }
+    CHECK(failure_of([] { return parse(std::vector<std::string>(17, "--pi-agent-port=80")); }).status == 64);
+}
+
 TEST_CASE("an own option that does not exist is refused by name, escaped")
 {
     for (const std::string option : {"--pi-agent-", "--pi-agent-x", "--pi-agent-helpme", "--pi-agent-help=1", "--pi-agent-debug ",
@@ -140,7 +155,7 @@ TEST_CASE("a temporary directory is taken as it is written, the last one counts,
 
 TEST_CASE("an option of pi's own is no value of another one, so none that takes something away gets lost")
 {
-    for (const std::string option : {"--pi-agent-tmpdir", "--pi-agent-allow"})
+    for (const std::string option : {"--pi-agent-tmpdir", "--pi-agent-allow", "--pi-agent-port"})
         for (const std::string value : {"--pi-agent-read-only", "--pi-agent-", "--pi-agent-network=none"})
             for (const auto &arguments :
                  {std::vector<std::string>{option, value, "-p"}, std::vector<std::string>{option + "=" + value, "-p"}}) {

@@ -165,9 +165,11 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
                           true,
                           4000,
                           {LeftNetwork::loopback, true, true},
-                          {"github.com:22", "*.debian.org:80"}};
+                          {"github.com:22", "*.debian.org:80"},
+                          {1, 65535}};
+    const auto connections = open_path("/etc/group");
     std::thread sending([&, channel = FdRef(left)] {
-        send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon());
+        send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon(), connections);
     });
     const ReceivedRequest received = receive_request(right, soon());
     sending.join();
@@ -182,6 +184,8 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     CHECK(received.request.narrowing.read_only);
     CHECK(received.request.narrowing.project_only);
     CHECK(received.request.allow == request.allow);
+    CHECK(received.request.ports == request.ports);
+    CHECK(inode_of(received.connections) == inode_of(connections));
     CHECK(inode_of(received.cwd) == inode_of(directory));
     CHECK(inode_of(received.stdio[0]) == inode_of(null));
     CHECK(inode_of(received.stdio[1]) == inode_of(zero));

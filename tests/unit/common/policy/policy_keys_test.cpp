@@ -95,6 +95,7 @@ const std::map<std::string, Show> &shown()
         {"wrapper.command_name", [](const Policy &policy) { return policy.wrapper.command_name; }},
         {"wrapper.hide_direct_binary", [](const Policy &policy) { return fmt::format("{}", policy.wrapper.hide_direct_binary); }},
         {"wrapper.clipboard", [](const Policy &policy) { return fmt::format("{}", policy.wrapper.clipboard); }},
+        {"wrapper.ports", [](const Policy &policy) { return fmt::format("{}", policy.wrapper.ports); }},
         {"sandbox.method", [](const Policy &policy) { return std::string(to_string(policy.sandbox.method)); }},
         {"projects.paths",
          [](const Policy &policy) { return std::string(policy.projects.paths == ProjectPaths::host ? "host" : "alias"); }},

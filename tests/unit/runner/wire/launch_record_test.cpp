@@ -31,7 +31,7 @@ Encoder launch_of(std::uint64_t type, const OnTerminal &on_terminal = {})
     encoder.number(type).text("/bin/pi").texts({"pi"}).texts({}).text("/p").text("").number(7).number(077);
     for (const bool one : on_terminal)
         encoder.number(one ? 1 : 0);
-    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).number(15);
+    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).number(15).number(0);
     return encoder;
 }
 
@@ -57,11 +57,13 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               true,
                               {"mlock", "mlockall"},
                               {"personality"},
-                              3};
+                              3,
+                              {3000, 65535}};
     const auto stdio = three_files();
+    const auto connections = open_path("/etc/group");
     auto [left, right] = make_channel();
     std::thread sending([&, channel = FdRef(left)] {
-        send_stdio(channel, stdio, soon());
+        send_stdio(channel, stdio, connections, soon());
         send_launch(channel, record, UniqueFd(), UniqueFd(), soon());
     });
     const ReceivedLaunch launch = receive_launch(right, soon());
@@ -82,6 +84,8 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
     CHECK(launch.record.denied_calls == record.denied_calls);
     CHECK(launch.record.allowed_calls == record.allowed_calls);
     CHECK(launch.record.address_families == record.address_families);
+    CHECK(launch.record.ports == record.ports);
+    CHECK(inode_of(launch.connections) == inode_of(connections));
     CHECK_FALSE(launch.terminal.is_open());
     for (std::size_t index = 0; index < 3; ++index)
         CHECK(inode_of(launch.stdio[index]) == inode_of(stdio[index]));
@@ -103,7 +107,7 @@ TEST_CASE("the session's terminal takes the place of each descriptor that is on 
             if (record.on_terminal[index]) stdio[index].reset();
         }
         auto [left, right] = make_channel();
-        send_stdio(left, stdio, soon());
+        send_stdio(left, stdio, FdRef(-1), soon());
         send_launch(left, record, terminal, changer, soon());
         const ReceivedLaunch launch = receive_launch(right, soon());
         CHECK(launch.terminal.is_open() == ((bits & 7U) != 0));

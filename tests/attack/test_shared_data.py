@@ -1,0 +1,75 @@
+"""Data of others beside a project (`readable: [/data/sets]`): by no link that others than root can change, and not around the rules of a root."""
+
+import contextlib
+
+import pytest
+from target import POLICY_FILE, Outcome
+
+pytestmark = pytest.mark.position("agent")
+
+SECRET = b"quokka-data-4471"
+MADE = f"""
+mkdir -p /data/sets /data/others; echo {SECRET.decode()} >/data/others/file; echo open >/data/sets/file; chmod 755 /data /data/sets /data/others
+install -d -o alice /data/writable; ln -sfn /data/others /data/writable/link; chown -h alice /data/writable/link
+install -d -o alice /srv/shared/app/data; echo {SECRET.decode()} >/srv/shared/app/data/.env; chown alice /srv/shared/app/data/.env
+"""
+
+
+@contextlib.contextmanager
+def readable(target, path, section=""):
+    target.machine.root(MADE, check=True)
+    try:
+        with target.policy_with(section):
+            policy = target.machine.read(POLICY_FILE).decode()
+            target.machine.write(POLICY_FILE, policy.replace("    env: {PER_USER_MARKER", f"    readable: [{path}]\n    env: {{PER_USER_MARKER"))
+            yield
+    finally:
+        target.machine.root("rm -rf /data /srv/shared/app/data", check=True)
+
+
+def test_a_link_that_an_agent_may_have_made_leads_nowhere(prove):
+    def attack(target):
+        with readable(target, "/data/writable/link"):
+            done = target.pi("cat", "/data/others/file")
+        return Outcome(SECRET in done.stdout, done)
+
+    prove(attack, "root-links")
+
+
+def test_what_a_root_masks_is_not_shown_beside_another(prove):
+    def attack(target):
+        with readable(target, "/srv/shared/app/data", "projects: {mask: [.env]}"):
+            done = target.pi("cat", "/srv/shared/app/data/.env")
+        return Outcome(SECRET in done.stdout, done)
+
+    prove(attack, "data-beside-roots")
+
+
+def test_nothing_is_changed_there(product, control_seen):
+    """Though it is the user's own, and its mode would let the agent."""
+    with readable(product, "/data/writable"):
+        done = product.pi("sh", "-c", "echo x >/data/writable/new; rm /data/writable/link; chmod 777 /data/writable; mount -o remount,rw,bind /data/writable")
+        assert done.stderr.count(b"Read-only file system") >= 3, done
+        assert product.machine.root("ls -A /data/writable").stdout == b"link\n"
+        assert product.machine.run(["touch", "/data/writable/new"], user="alice").returncode == 0
+        control_seen("the user writes there")
+
+
+@pytest.mark.position("user")
+def test_the_group_of_the_data_is_given_only_with_it(product, control_seen):
+    groups = ["sh", "-c", "id -G"]
+    product.machine.root("groupadd -f genomes; usermod -aG genomes,disk alice", check=True)
+    try:
+        number = product.machine.root("getent group genomes | cut -d: -f3", check=True).stdout.strip()
+        disk = product.machine.root("getent group disk | cut -d: -f3", check=True).stdout.strip()
+        with readable(product, "/data/sets"):
+            assert number not in product.pi(*groups).stdout.split()
+            product.machine.root("chgrp genomes /data/sets", check=True)
+            assert number in product.pi(*groups).stdout.split()
+            control_seen("with the data the session has its group")
+            product.machine.root("chgrp disk /data/sets", check=True)
+            assert disk not in product.pi(*groups).stdout.split()
+            product.machine.root("gpasswd -d alice genomes; chgrp genomes /data/sets", check=True)
+            assert number not in product.pi(*groups).stdout.split()
+    finally:
+        product.machine.root("gpasswd -d alice genomes; gpasswd -d alice disk; groupdel genomes; true", check=True)

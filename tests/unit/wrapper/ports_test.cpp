@@ -1,0 +1,103 @@
+// Whose the other end of a connection is, and bytes that go both ways over it: wrapper/ports.hpp, common/base/port_connection.hpp
+#include "common/base/port_connection.hpp"
+#include "support/failure.hpp"
+#include "wrapper/ports.hpp"
+
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace ports_test {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace)
+
+struct Loopback {
+    UniqueFd listener = UniqueFd::adopt(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+
+    Loopback()
+    {
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        REQUIRE(bind(listener.get(), as_any(), sizeof address) == 0);
+        REQUIRE(listen(listener.get(), 4) == 0);
+        socklen_t length = sizeof address;
+        REQUIRE(getsockname(listener.get(), as_any(), &length) == 0);
+    }
+
+    sockaddr *as_any() { return reinterpret_cast<sockaddr *>(&address); } // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+
+    // Client and server.
+    std::pair<UniqueFd, UniqueFd> connected()
+    {
+        UniqueFd client = UniqueFd::adopt(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        REQUIRE(connect(client.get(), as_any(), sizeof address) == 0);
+        return {std::move(client), UniqueFd::adopt(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC))};
+    }
+};
+
+std::string read_all(FdRef from)
+{
+    std::string text;
+    std::array<char, 4096> bytes;
+    for (ssize_t length = read(from.get(), bytes.data(), bytes.size()); length > 0; length = read(from.get(), bytes.data(), bytes.size()))
+        text.append(bytes.data(), static_cast<std::size_t>(length));
+    return text;
+}
+
+TEST_CASE("a connection belongs to whoever holds its other end, and to nobody once that is closed")
+{
+    Loopback loopback;
+    auto [client, server] = loopback.connected();
+    CHECK(belongs_to_user(server));
+    REQUIRE(shutdown(client.get(), SHUT_WR) == 0);
+    CHECK(belongs_to_user(server)); // it still waits for the answer
+    client.reset();
+    CHECK_FALSE(belongs_to_user(server));
+
+    auto [gone, other] = loopback.connected();
+    const linger at_once{1, 0};
+    setsockopt(gone.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    gone.reset();
+    CHECK_FALSE(belongs_to_user(other));
+    CHECK_FALSE(belongs_to_user(loopback.listener));
+}
+
+TEST_CASE("bytes go both ways, and each end is passed on for itself")
+{
+    Loopback loopback;
+    auto [client, server] = loopback.connected();
+    Pipe in = make_pipe();
+    Pipe out = make_pipe();
+    auto counted = std::make_shared<int>(0);
+    const std::weak_ptr<int> watched = counted;
+    carry_connection({std::move(server), std::move(in.reading), std::move(out.writing), std::move(counted)});
+    const std::string question(300'000, 'q');
+    std::string heard;
+    UniqueFd sender = std::move(client);
+    run_beside([&question, fd = sender.get()] {
+        send(fd, question.data(), question.size(), MSG_NOSIGNAL);
+        shutdown(fd, SHUT_WR);
+    });
+    heard = read_all(out.reading); // to the end
+    CHECK(heard == question);
+    REQUIRE(write(in.writing.get(), "answer", 6) == 6);
+    CHECK_FALSE(watched.expired());
+    in.writing.reset();
+    CHECK(read_all(sender) == "answer");
+    for (int round = 0; round < 200 && !watched.expired(); ++round)
+        poll(nullptr, 0, 10);
+    CHECK(watched.expired());
+}
+
+TEST_CASE("a port that another program has is refused, by name")
+{
+    Loopback loopback;
+    const std::uint16_t port = ntohs(loopback.address.sin_port);
+    const Caught caught = failure_of([&] { SessionPorts({{port, 3000}}); });
+    CHECK(caught.status == 77);
+    CHECK(has(caught.text, std::to_string(port) + " of this host is taken"));
+}
+
+} // namespace ports_test
