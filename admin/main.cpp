@@ -59,8 +59,7 @@ public:
     [[nodiscard]] std::vector<std::string> words(const std::string &name) const { return lists_.at(name); }
     [[nodiscard]] std::optional<std::uint64_t> time(const std::string &name) const
     {
-        const auto said = text(name);
-        return said ? std::optional(parse_time(*said, now_microseconds())) : std::nullopt;
+        return text(name) ? std::optional(parse_time(word(name), now_microseconds())) : std::nullopt;
     }
 
     void add(CLI::App *command, const OptionRow &row)
@@ -136,8 +135,9 @@ const std::map<std::string, Run> runs = {
      }},
     {"check",
      [](const Given &it) {
-         run_check(it.text("FILE"), it.has("--policy-only") ? CheckScope::policy_only : CheckScope::host, it.has("--json"), std::cout,
-                   std::cerr);
+         const auto tree = it.text("--directory");
+         const auto scope = tree ? CheckScope::tree : it.has("--policy-only") ? CheckScope::policy_only : CheckScope::host;
+         run_check(tree ? tree : it.text("FILE"), scope, it.has("--json"), std::cout, std::cerr);
      }},
     {"schema", [](const Given & /*it*/) { run_schema(std::cout); }},
     {"edit", [](const Given &it) { run_edit(it.text("FILE"), std::cout, std::cerr); }},
@@ -164,6 +164,10 @@ const std::map<std::string, Run> runs = {
      [](const Given &it) {
          run_set(it.word("KEY"), it.word("VALUE"), {false, it.has("--dry-run")}, std::cout, std::cerr);
      }},
+    {"allow",
+     [](const Given &it) {
+         run_allow(it.words("HOST"), it.text("--user"), {false, it.has("--dry-run")}, std::cout, std::cerr);
+     }},
     {"get", [](const Given &it) { run_get(it.word("KEY"), it.has("--json"), std::cout); }},
     {"install-agent",
      [](const Given &it) {
@@ -187,8 +191,8 @@ const std::map<std::string, Run> runs = {
     {"export", [](const Given &it) { become_export(it.text("SESSION")); }},
     {"denials",
      [](const Given &it) {
-         run_denials({it.text("SESSION"), it.text("--user"), it.time("--since"), it.has("--follow")}, it.has("--json"), std::cout,
-                     std::cerr);
+         run_denials({it.text("SESSION"), it.text("--user"), it.time("--since"), it.has("--follow"), it.has("--probes")}, it.has("--json"),
+                     it.has("--summary"), std::cout, std::cerr);
      }},
     {"state", [](const Given &it) { run_state(it.text("--user"), it.has("--json"), std::cout); }},
     {"state prune", [](const Given &it) { run_state_prune(it.text("--user"), it.has("--yes"), std::cout); }},
@@ -424,6 +428,7 @@ int main(int argc, char **argv)
         say(shown + (shown.empty() || pointer.empty() ? "" : "\n") + pointer);
         return static_cast<int>(failure.status());
     };
+    remember_accounts();
     try {
         CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
                      "pi-agentctl");

@@ -353,13 +353,15 @@ void configure_fetch(const AsRoot & /*root*/, const std::string &registry, Fetch
     take_variable(settings, "cafile", {"npm_config_cafile", "NPM_CONFIG_CAFILE"});
     if (!registry.empty()) settings["registry"] = registry;
     order.registry = settings["registry"];
+    // Nothing on this host knows one: npm would.
+    if (order.registry.empty() && !has_program("npm") && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1)
+        order.registry = ask_line("The URL of your npm registry, as 'npm config get registry' prints it wherever npm is:", "").value_or("");
     if (!order.registry.empty()) {
         if (!is_registry_url(order.registry))
-            throw Failure(
-                ExitStatus::usage,
-                escape_for_display(without_secrets(order.registry)) +
-                    " is not the URL of a registry; write https://HOST/PATH, or http:// where the way to it is safe, without name and "
-                    "password");
+            throw Failure(ExitStatus::usage,
+                          escape_for_display(without_secrets(order.registry)) +
+                              " is not the URL of a registry, which 'npm config get registry' prints wherever npm is; write "
+                              "https://HOST/PATH, or http:// where the way to it is safe, without name and password");
         order.registry = registry_directory(order.registry);
         if (registry.empty() && !is_safe_on_the_way(order.registry))
             throw Failure(ExitStatus::configuration,

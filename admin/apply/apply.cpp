@@ -129,6 +129,17 @@ void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std:
                        left.size() <= named_limit ? "that" : fmt::format("{} homes and accounts of people who left", left.size()));
 }
 
+// A change after which the host follows the policy without an apply counts as applied: rollback goes back to before it, and not further.
+void keep_as_step(const AsRoot &root, const PolicyFiles &files, std::ostream &warnings)
+{
+    try {
+        const auto lock = take_apply_lock(root);
+        if (are_same(read_policy_sources(policy_path), files)) keep_applied(root, files); // else it was only tried, or has changed since
+    } catch (const Failure &failure) {
+        warnings << "pi-agentctl: warning: rollback does not know this change yet: " << failure.what() << "; run: sudo pi-agentctl apply\n";
+    }
+}
+
 // --- Undoing apply, in the opposite order.
 
 // What apply did follows from the policy that it applied, not from what somebody has written since.
@@ -216,9 +227,10 @@ void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream
         warnings << prefix_lines("pi-agentctl: ", std::string("apply would stop: ") + failure.what());
         return;
     }
-    if (count == 0)
+    if (count == 0) {
+        keep_as_step(*observer.root(), files, warnings);
         out << "nothing to apply: the next start follows this\n";
-    else
+    } else
         out << "run 'sudo pi-agentctl apply', which does this:\n" << would.str();
 }
 

@@ -122,6 +122,9 @@ void run_user_add(const std::string &name, const std::vector<std::string> &roots
 void run_user_remove(const std::string &name, const ChangeOrder &order, std::ostream &out, std::ostream &warnings);
 // In policy.d/set.yaml, or a user's in users.d/NAME.yaml.
 void run_set(const std::string &key, const std::string &value, const ChangeOrder &order, std::ostream &out, std::ostream &warnings);
+// More hosts for network.hosts, or for one user's: a line or a word in the list, wherever it stands.
+void run_allow(const std::vector<std::string> &hosts, const std::optional<std::string> &user, const ChangeOrder &order, std::ostream &out,
+               std::ostream &warnings);
 // As the files say it. Throws NothingToDo where they do not, with the default.
 void run_get(const std::string &key, bool json, std::ostream &out);
 

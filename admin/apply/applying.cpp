@@ -106,12 +106,16 @@ private:
         check_installed_files(check.problems);
         check_host(check);
         check.problems.throw_if_any();
+        warn(check.gone, warnings_);
         if (policy_.agent.create_user) require_program("systemd-sysusers");
         if (!options_.try_sandbox) warn(find_what_starts_lack(policy_, observer_), warnings_);
         if (build::is_system_managed) return;
         sudo_ = installed_sudo_kind();
         rule_text_ = sudoers_text(policy_, policy_path, build::runner_path, sudo_);
         require_valid_rule(rule_text_, sudo_);
+        if (read_sudoers(root_, sudoers_directory) == rule_text_) return;
+        if (const auto checked = check_sudoers(sudo_); !checked.problem.empty())
+            throw Failure(ExitStatus::configuration, checked.problem + "; no rule can be installed beside it");
     }
 
     // What comes before the change of the host itself: where it is written down, and the policy's files.
@@ -142,7 +146,7 @@ private:
 
     void enable(Changes &changes, std::ostream &warnings)
     {
-        create_accounts(root_, policy_, needed_agent_accounts(policy_, group_members), changes);
+        create_accounts(root_, policy_, needed_agent_accounts(policy_), changes);
         reached("apply-accounts", changes);
         hand_over_empty_homes(root_, policy_, changes);
         hide_agent_binary(root_, policy_, changes);

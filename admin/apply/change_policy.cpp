@@ -1,4 +1,4 @@
-// Changes files of the policy without an editor: walks the table of keys along a name, and checks the whole before.
+// Changes files of the policy without an editor, and checks the whole before.
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/faults.hpp"
@@ -11,74 +11,6 @@
 namespace pi_agent {
 
 namespace {
-
-class Walk {
-public:
-    explicit Walk(const std::string &text)
-    {
-        std::size_t begin = 0;
-        for (std::size_t dot = text.find('.'); dot != std::string::npos; dot = text.find('.', begin = dot + 1))
-            parts_.push_back(text.substr(begin, dot - begin));
-        parts_.push_back(text.substr(begin));
-    }
-
-    // Whether the parts from `from` on are a key below `above`; then `name` has them.
-    bool go(std::size_t from, std::string_view above, KeyName &name)
-    {
-        if (from == parts_.size()) return name.key != nullptr;
-        const auto *key = find_policy_key(above, parts_[from]);
-        if (key == nullptr) {
-            if (from >= unknown_) {
-                unknown_ = from;
-                siblings_of_unknown_ = above;
-            }
-            return false;
-        }
-        const auto before = name;
-        std::string part;
-        for (std::size_t end = from + 1; end <= parts_.size(); ++end) { // a free name takes as few parts as it can
-            part += (part.empty() ? "" : ".") + parts_[end - 1];
-            name.path.push_back(part);
-            name.key = key;
-            if (!part.empty() && go_below(*key, end, name)) return true;
-            name = before;
-            if (last_part(*key) != "*") break;
-        }
-        return false;
-    }
-
-    [[nodiscard]] bool enters_list() const noexcept { return enters_list_; }
-
-    [[nodiscard]] std::string hint() const
-    {
-        if (enters_list_) return "; a list is set as a whole";
-        std::vector<std::string_view> names;
-        for (const auto *key : policy_keys_below(siblings_of_unknown_))
-            names.push_back(last_part(*key));
-        return did_you_mean(parts_[unknown_], names);
-    }
-
-private:
-    bool go_below(const PolicyKey &key, std::size_t from, KeyName &name)
-    {
-        if (key.form == ValueForm::document) return take_rest(from, name);
-        if (key.form != ValueForm::roots || from == parts_.size()) return go(from, key.path, name);
-        enters_list_ = true; // whose items have no names
-        return false;
-    }
-
-    // What a document holds is nobody's key.
-    bool take_rest(std::size_t from, KeyName &name)
-    {
-        name.path.insert(name.path.end(), parts_.begin() + static_cast<std::ptrdiff_t>(from), parts_.end());
-        return true;
-    }
-
-    std::vector<std::string> parts_;
-    bool enters_list_ = false;
-    std::size_t unknown_ = 0;
-    std::string_view siblings_of_unknown_;
-};
 
 // --- Changes the policy without an editor, in files that these commands alone write: `pi-agentctl user add`, `user remove`, `set`; and
 // `get`.
@@ -156,6 +88,53 @@ PolicyFiles with_value(const PolicyFiles &files, const KeyName &name, const Yaml
     return with_value_in(files, source->name, {path.begin() + 2, path.end()}, value);
 }
 
+// The text with a word more in a list: a line after its last, or before a bracket. Whether that is what was meant, the caller looks: a
+// bracket may be a comment's.
+std::vector<std::string> texts_with(const std::string &text, const YamlNode &list, const std::string &word)
+{
+    std::size_t begin = 0;
+    for (int line = 1; line < (list.items.empty() ? list : list.items.back()).where.line && begin < text.size(); ++line)
+        begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const auto end = std::min(text.find('\n', begin), text.size());
+    const auto first = std::min(text.find_first_not_of(' ', begin), end);
+    const auto inserted = [&](std::size_t at, const std::string &added) { return text.substr(0, at) + added + text.substr(at); };
+    if (text.compare(first, 2, "- ") == 0) return {inserted(end, "\n" + text.substr(begin, first - begin) + "- " + word)};
+    std::vector<std::string> texts;
+    for (auto at = text.rfind(']', end); at != std::string::npos && at > begin; at = text.rfind(']', at - 1))
+        texts.push_back(inserted(at, (list.items.empty() ? "" : ", ") + word));
+    return texts;
+}
+
+// In whatever file the list stands, and whoever wrote that: everything else stays as it is, byte for byte.
+PolicyFiles with_item(const PolicyFiles &files, const PolicySource &source, const KeyPath &path, const std::string &word)
+{
+    auto expected = tree_of(source);
+    auto list = *find_node(expected, path);
+    const auto texts = texts_with(source.text, list, word);
+    list.items.push_back(parse_or_throw("the value", word));
+    put_node(expected, path, list);
+    for (const auto &text : texts)
+        try {
+            if (yaml_line(tree_of({source.name, text})) == yaml_line(expected)) return with_draft(files, source.name, text);
+        } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): the next one
+        }
+    refuse_change(source, path);
+}
+
+// For one user, who has no list of their own: what holds for them, which a list of their own takes the place of.
+YamlNode own_network(const NetworkPolicy &network, const std::vector<HostRule> &more)
+{
+    std::vector<std::string> hosts;
+    std::vector<std::string> grants;
+    for (const auto *rules : {&network.hosts, &more})
+        for (const auto &rule : *rules)
+            hosts.push_back(yaml_word(to_string(rule)));
+    for (const auto &rule : network.may_grant)
+        grants.push_back(yaml_word(to_string(rule)));
+    return parse_or_throw("the value", fmt::format("{{hosts: [{}]{}}}", fmt::join(hosts, ", "),
+                                                   grants.empty() ? "" : fmt::format(", may_grant: [{}]", fmt::join(grants, ", "))));
+}
+
 // Of one of the commands that write: who looks, the lock of whoever edits, and the files that are installed.
 struct Changing {
     Observer observer;
@@ -172,6 +151,27 @@ Changing begin_change(const std::string &command)
     return {std::move(observer), std::move(lock), read_policy_sources(policy_path)};
 }
 
+// Whether a line goes, as a list of hosts does by `set network none`.
+bool loses_lines(const std::string &difference)
+{
+    const auto lines = split(difference, '\n');
+    return std::ranges::any_of(lines, [](std::string_view line) { return line.starts_with("    -") && !line.starts_with("    --- "); });
+}
+
+// Warnings of `check` that come by the change.
+void warn_of_new(const PolicyFiles &before, const PolicyFiles &wanted, std::ostream &warnings)
+{
+    std::set<std::string> known;
+    try {
+        for (const auto &one : find_warnings(parse_policy(before)))
+            known.insert(one.key + one.problem);
+    } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): then all are new
+    }
+    auto found = find_warnings(parse_policy(wanted));
+    std::erase_if(found, [&](const Diagnostic &one) { return known.contains(one.key + one.problem); });
+    warn(found, warnings);
+}
+
 // Only what passes the check that `apply` begins with. A question is asked before, with the lines that it is about.
 void put_in_place(Changing &changing, const PolicyFiles &wanted, const ChangeOrder &order, const std::string &question, std::ostream &out,
                   std::ostream &warnings)
@@ -183,13 +183,15 @@ void put_in_place(Changing &changing, const PolicyFiles &wanted, const ChangeOrd
     }
     const auto mistakes = mistakes_in(wanted, changing.observer);
     if (!mistakes.empty()) throw Failure(FailureKind::invalid_policy, mistakes + "\nnothing is written: the policy would be as shown");
-    if (order.dry_run || !question.empty()) out << difference_of(changing.files, wanted) << std::flush;
+    const auto difference = difference_of(changing.files, wanted);
+    if (order.dry_run || !question.empty() || loses_lines(difference)) out << difference << std::flush;
     if (!order.dry_run && !question.empty()) require_consent(question, order.yes);
     if (!are_same(read_policy_sources(policy_path), changing.files)) // by somebody who did not ask for the lock
         throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile, and nothing is written; run this again");
     Changes changes(order.dry_run, out);
     install_policy_files(root, changing.files, wanted, changes);
     changing.lock.reset();
+    warn_of_new(changing.files, wanted, warnings);
     tell_apply(changing.observer, wanted, out, warnings);
 }
 
@@ -245,34 +247,6 @@ nlohmann::ordered_json json_of(const YamlNode &node)
 
 } // namespace
 
-KeyName parse_key_name(const std::string &text)
-{
-    KeyName name;
-    Walk walk(text);
-    if (walk.go(0, "", name)) {
-        const bool is_free = last_part(*name.key) == "*" && name.path.back().find('.') != std::string::npos;
-        if (is_free || walk.enters_list()) name.doubt = walk.hint();
-        return name;
-    }
-    throw Failure(ExitStatus::usage, quote(text) + " is not a key of a policy" + walk.hint() + "; docs/reference/policy.md lists them");
-}
-
-std::string value_for(const KeyName &name, const std::string &value)
-{
-    if (value.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "the value has several lines; use: sudo pi-agentctl edit");
-    const auto form = name.key->form;
-    const bool is_text = form == ValueForm::text || form == ValueForm::line || form == ValueForm::name;
-    if (is_text) return yaml_word(value);
-    const auto kind = parse_or_throw("the value", value).kind;
-    if (kind == YamlNode::Kind::null)
-        throw Failure(ExitStatus::usage, "the value says nothing; remove the key with: sudo pi-agentctl edit");
-    if (kind == YamlNode::Kind::mapping && value[value.find_first_not_of(' ')] != '{') // "8G, cpu: 1": YAML takes all before ": " for a key
-        throw Failure(ExitStatus::usage, "YAML reads the value " + quote(value) +
-                                             " as a key with a value of its own; set each key by itself, or write a mapping in braces: "
-                                             "{KEY: VALUE, KEY: VALUE}");
-    return value;
-}
-
 // Exchanges one file of the installed policy, and checks the whole.
 
 std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file)
@@ -315,6 +289,8 @@ void run_user_add(const std::string &name, const std::vector<std::string> &roots
     if (!is_account_name(name))
         throw Failure(ExitStatus::usage,
                       quote(name) + " is not the name of a user; entries of groups are written with: sudo pi-agentctl edit");
+    if (!find_account(name))
+        throw Failure(ExitStatus::configuration, "this host has no user " + quote(name) + "; create the account first");
     const KeyPath path = {"users", name};
     if (const auto *source = find_source(changing.files, path)) {
         const auto tree = tree_of(*source);
@@ -348,6 +324,50 @@ void run_set(const std::string &key, const std::string &value, const ChangeOrder
     const auto name = parse_key_name(key);
     const auto node = parse_or_throw("the value", value_for(name, value));
     put_in_place(changing, with_value(changing.files, name, node), order, "", out, warnings);
+}
+
+void run_allow(const std::vector<std::string> &hosts, const std::optional<std::string> &user, const ChangeOrder &order, std::ostream &out,
+               std::ostream &warnings)
+{
+    std::vector<HostRule> rules;
+    for (const auto &host : hosts) {
+        const auto parsed = parse_host_rule(host);
+        if (const auto *problem = std::get_if<TextProblem>(&parsed))
+            throw Failure(ExitStatus::usage, quote(host) + " " + problem->text + "; " + problem->remedy);
+        if (std::ranges::find(rules, std::get<HostRule>(parsed)) == rules.end()) rules.push_back(std::get<HostRule>(parsed));
+    }
+    auto changing = begin_change("allow");
+    const auto policy = parse_policy(changing.files);
+    auto network = policy.network;
+    if (user) {
+        const auto access = rules_of_user(policy, account_of_user(*user));
+        if (!access) throw Failure(ExitStatus::usage, "the policy does not let " + escape_for_display(*user) + " start pi");
+        network = policy_for(policy, *access).network;
+    }
+    const std::string where = network.where.file.empty() ? "the default" : to_string(network.where);
+    if (network.mode == NetworkMode::full) throw NothingToDo("network is full (" + where + "), so sessions reach every host already");
+    if (network.mode != NetworkMode::hosts)
+        throw Failure(ExitStatus::configuration, "network (" + where + ") is not a list of hosts; change it with: sudo pi-agentctl edit");
+    std::erase_if(rules, [&](const HostRule &rule) { return rule_for(network.hosts, rule) != nullptr; });
+    auto wanted = changing.files;
+    const KeyPath above = user ? KeyPath{"users", *user, "network"} : KeyPath{"network"};
+    auto path = above;
+    path.emplace_back("hosts");
+    if (find_source(wanted, path) != nullptr) {
+        for (const auto &rule : rules)
+            wanted = with_item(wanted, *find_source(wanted, path), path, yaml_word(to_string(rule)));
+    } else if (const auto *source = find_source(wanted, above)) {
+        refuse_change(*source, above);
+    } else if (!rules.empty()) {
+        wanted = with_value(wanted, {above, nullptr, ""}, own_network(network, rules));
+        out << "users." << escape_for_display(*user) << ".network is a list of its own from now on: it begins as " << where << " says\n";
+    }
+    put_in_place(changing, wanted, order, "", out, warnings);
+    if (user) return;
+    each_level(policy, [&](const Rules &level, const std::string &whose) {
+        if (level.network && !whose.empty())
+            out << "unchanged: " << whose << "network (" << to_string(level.network->where) << "), which counts instead there\n";
+    });
 }
 
 void run_get(const std::string &key, bool json, std::ostream &out)

@@ -1,6 +1,7 @@
 // A first policy: what it is made of, and its files, which are never written over.
 #include "admin/apply/apply.hpp"
 #include "admin/diagnose/faults.hpp"
+#include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
@@ -397,6 +398,9 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
         replace_root_file(holder, name, answers.key->text, key_mode, answers.key->file);
     }
     if (!asks) note_mistakes(policy, observer, notes);
+    if (!has_systemd())
+        notes << "pi-agentctl: no systemd runs here, and sessions need it; where none ever will, say sandbox: {method: bwrap} and network: "
+                 "full or none in the policy (docs/platforms/bwrap.md)\n";
     const auto path = order.output.value_or(policy_path);
     try {
         write_policy(path, text);

@@ -11,7 +11,7 @@
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/state_directory.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <sstream>
@@ -21,21 +21,6 @@ namespace pi_agent {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CanaryAnswer, what, expected, seen, right)
 
 namespace {
-
-void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)
-{
-    for (const auto &mask : rules.mask.value_or(std::vector<PolicyPath>()))
-        if (mask.path.find("**/") != std::string::npos)
-            found.push_back({mask.where, rules.places.at("projects.mask").key,
-                             quote(mask.path) + " does not match at any depth, because '*' stands for no '/', however often it is written",
-                             "write a pattern without '/' for a name anywhere in the project, or name each path"});
-    const auto &protection = rules.protect ? *rules.protect : Protection();
-    for (const auto &path : protection.value_or(std::vector<PolicyPath>()))
-        if (path.path.find_first_of("*?") != std::string::npos)
-            found.push_back({path.where, rules.places.at("projects.protect").key,
-                             quote(path.path) + " is the one path that is written so, because what is protected has no wildcards",
-                             "name the paths themselves, or a directory that holds them"});
-}
 
 // --- Everything that is wrong with a policy, in one report.
 
@@ -93,8 +78,43 @@ void warn_of_unfinished(const Observer &observer, CheckReport &report)
     report.warnings.push_back({{}, "", unfinished_change, "'sudo pi-agentctl apply' finishes it, or goes back"});
 }
 
-PolicyReading read_for_check(const std::optional<std::string> &draft)
+// A directory like /etc/pi-agent that is not installed, and need not be trusted.
+PolicyReading read_tree(const std::string &tree)
 {
+    const auto main_file = without_trailing_slashes(tree) + "/policy.yaml";
+    PolicyFiles files = {{escape_for_display(main_file), read_draft(main_file)}};
+    std::vector<Diagnostic> unread;
+    for (const auto &directory : {directory_of_parts(main_file), directory_of_users(main_file)}) {
+        std::set<std::string> names; // in order
+        std::error_code absent;
+        for (const auto &entry : std::filesystem::directory_iterator(directory, absent))
+            names.insert(entry.path().filename().string());
+        if (absent && absent != std::errc::no_such_file_or_directory) throw SystemFailure(absent.value(), "listing " + directory);
+        for (const auto &name : names) {
+            const auto shown = escape_for_display(directory + "/" + name);
+            if (name.ends_with(".yaml") && name.front() != '.')
+                files.push_back({shown, read_draft(directory + "/" + name)});
+            else
+                unread.push_back({{shown}, "", "is not read as a part of the policy", "end its name with '.yaml', or move it away"});
+        }
+    }
+    auto reading = read_policy_as_far_as_possible(files);
+    add(reading.problems, unread);
+    return reading;
+}
+
+// With a mistake in any file of sudo's, apply installs no rule.
+void warn_of_sudo(const Observer &observer, CheckReport &report)
+{
+    const auto kind = installed_sudo_kind();
+    if (build::is_system_managed || !observer.root() || !has_program(visudo_of(kind))) return;
+    if (auto checked = check_sudoers(kind); !checked.problem.empty())
+        report.warnings.push_back({{}, "", std::move(checked.problem), "correct it with " + visudo_of(kind)});
+}
+
+PolicyReading read_for_check(const std::optional<std::string> &draft, CheckScope scope)
+{
+    if (scope == CheckScope::tree) return read_tree(*draft);
     if (!draft || is_installed_policy(*draft)) return read_policy_as_far_as_possible(policy_path);
     const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
     const bool is_users = holder == directory_of_users(policy_path);
@@ -111,6 +131,7 @@ PolicyReading read_for_check(const std::optional<std::string> &draft)
 constexpr int canary_patience_seconds = 120;
 constexpr int hang_patience_seconds = 20; // where a fault that was found makes pi hang
 constexpr int most_tries = 3;             // users whose start fails for a reason of their own
+constexpr int most_looks = 50;            // users for whose roots a process looks: a group may have thousands, of whom few have any
 
 struct StartPlace {
     Account user;
@@ -118,12 +139,14 @@ struct StartPlace {
     Writing writing = Writing::none; // of the user, there
 };
 
-std::optional<StartPlace> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
+std::optional<StartPlace> find_place(const Policy &policy, const Observer &observer, const std::string &name, int &looks,
+                                     const CanTry &can_try = {})
 {
     const auto user = find_account(name);
     if (!user) return std::nullopt;
     const auto rules = rules_of_user(policy, *user);
     if (!rules || (can_try && !can_try(*user, *rules))) return std::nullopt;
+    ++looks;
     std::optional<StartPlace> best; // the first that lets the session be tried most
     for (const auto &finding : observer.resolve_roots(*rules, *user))
         if (finding.kind == Finding::Kind::usable && (!best || finding.writing > best->writing))
@@ -133,16 +156,19 @@ std::optional<StartPlace> find_place(const Policy &policy, const Observer &obser
 
 std::optional<StartPlace> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
 {
+    int looks = 0;
     if (name) {
-        auto place = find_place(policy, observer, *name);
+        auto place = find_place(policy, observer, *name, looks);
         if (!place)
             throw Failure(ExitStatus::usage, "the policy gives " + quote(*name) +
                                                  " no usable root; find out why with: sudo pi-agentctl explain --user " +
                                                  name_as_word(*name));
         return place;
     }
-    for (const auto &user : users_of(policy))
-        if (auto place = find_place(policy, observer, user)) return place;
+    for (const auto &user : users_of(policy)) {
+        if (auto place = find_place(policy, observer, user, looks)) return place;
+        if (looks == most_looks) break;
+    }
     return std::nullopt;
 }
 
@@ -215,16 +241,24 @@ CanaryReport run_at(const Policy &policy, const Observer &observer, const std::o
 
 } // namespace
 
-std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
+// Of groups: a name may be there before its account, or longer.
+static std::vector<Diagnostic> find_unknown_members(const Policy &policy)
 {
+    constexpr std::size_t named = 3;
     std::vector<Diagnostic> found;
-    for (const auto &[path, file_class] : policy.config_classes.rules())
-        if (path.find_first_of("*?") != std::string::npos)
-            found.push_back({{},
-                             "config.classes." + escape_for_display(path),
-                             "is the one path that is written so, because classes have no wildcards",
-                             "name the directory around it, or each path"});
-    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) { look_at_patterns(rules, found); });
+    for (const auto &entry : policy.users) {
+        std::vector<std::string> unknown;
+        for (const auto &member : entry.is_group ? group_members(entry.name) : std::vector<std::string>())
+            if (!find_account(member)) unknown.push_back(escape_for_display(member));
+        if (unknown.empty()) continue;
+        const std::string more = unknown.size() > named ? fmt::format(" and {} more", unknown.size() - named) : "";
+        const auto count = unknown.size();
+        unknown.resize(std::min(count, named));
+        found.push_back({entry.where, entry_key(entry),
+                         fmt::format("this host does not know {} of the group's members: {}{}; no agent's account is made for them", count,
+                                     fmt::join(unknown, ", "), more),
+                         ""});
+    }
     return found;
 }
 
@@ -239,6 +273,7 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
         if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
     for (const auto &found : {find_missing_cluster(policy), find_refused_starts(policy), find_possible_refusals(policy)})
         add(warnings, found);
+    add(warnings, find_unknown_members(policy));
     for (const auto &missing : missing_search_tools())
         warnings.push_back({{}, "", name_package(missing), ""});
     return warnings;
@@ -259,7 +294,7 @@ std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observ
 
 CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope)
 {
-    const auto reading = read_for_check(draft);
+    const auto reading = read_for_check(draft, scope);
     CheckReport report;
     report.entries = reading.policy.users.size();
     report.enabled = reading.policy.wrapper.enable;
@@ -267,9 +302,10 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     const auto observer = Observer::self();
     HostCheck check{reading.policy, observer};
     check.problems.add_all(reading.problems);
-    if (scope == CheckScope::policy_only) {
+    if (scope != CheckScope::host) {
         report.warnings = warnings_of_text(reading.policy);
-        report.unverified = {"this host: --policy-only says not to look at it"};
+        report.unverified = {scope == CheckScope::tree ? "this host: --directory looks at the policy alone"
+                                                       : "this host: --policy-only says not to look at it"};
         check_host_rules(reading.policy, check.problems);
     } else if (!reading.complete) { // that file may hold what is missing
         report.warnings = warnings_of_text(reading.policy);
@@ -279,8 +315,10 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
         if (!draft || is_installed_policy(*draft)) check_installed_files(check.problems);
         warn_of_unfinished(observer, report);
         if (observer.root()) add(report.warnings, find_misplaced(*observer.root(), reading.policy));
+        warn_of_sudo(observer, report);
         check_host(check);
         report.unverified = std::move(check.unverified);
+        add(report.warnings, check.gone);
         add(report.warnings, check.warnings);
         report.idle = idle_defaults(reading.policy);
     }
@@ -339,8 +377,10 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
 {
     std::optional<CanaryReport> first;
     int tries = 0;
+    int looks = 0;
     for (const auto &name : users_of(policy)) {
-        const auto place = find_place(policy, observer, name, can_try);
+        if (looks == most_looks) break;
+        const auto place = find_place(policy, observer, name, looks, can_try);
         if (!place) continue;
         auto report = run_at(policy, observer, place, canary_patience_seconds);
         if (!report.answers.empty() && (report.unasked.empty() || !report.is_good())) return report;

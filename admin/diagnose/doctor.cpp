@@ -64,7 +64,7 @@ std::string ask_program(const AsRoot &root, const Policy &policy)
 {
     // It runs as the agent's account and outside of every sandbox, so no agent may run inside one at the same time.
     if (!live_sessions(root).empty()) throw Failure(ExitStatus::unavailable, "agents are running; ask again when none runs");
-    for (const auto &needed : needed_agent_accounts(policy, group_members)) {
+    for (const auto &needed : needed_agent_accounts(policy)) {
         const auto account = find_account(needed.name);
         if (!account || account->uid == Uid(0)) continue;
         const auto group = find_group(policy.agent.group).value_or(account->gid); // it may be hidden from everybody else
@@ -123,14 +123,50 @@ AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &na
     return agents;
 }
 
-Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &observer, AgentsOfUsers &agents)
+// A shell, a sudo configuration and roots are asked for each of these: users with an entry of their own, and of those who come by a group
+// a few, who have used pi if there are any.
+constexpr std::size_t most_members = 5;
+
+std::vector<std::string> users_to_ask(const Policy &policy, const std::vector<std::string> &users, const std::optional<std::string> &asked)
+{
+    std::set<std::string> own;
+    for (const auto &entry : policy.users)
+        if (!entry.is_group) own.insert(entry.name);
+    if (asked) own.insert(*asked);
+    std::vector<std::string> names;
+    std::vector<std::string> members;
+    for (const auto &name : users)
+        (own.contains(name) ? names : members).push_back(name);
+    std::ranges::stable_partition(members, [&](const std::string &name) {
+        struct stat facts {};
+        return ::lstat(agents_home(policy.agent.state_dir, short_name_of(name)).c_str(), &facts) == 0;
+    });
+    members.resize(std::min(members.size(), most_members));
+    add(names, members);
+    return names;
+}
+
+std::map<std::string, UsersOfAgent> accounts_of(const Policy &policy, const std::vector<std::string> &users)
+{
+    std::map<std::string, UsersOfAgent> accounts;
+    for (const auto &name : users) {
+        const auto user = find_account(name);
+        const auto rules = user ? rules_of_user(policy, *user) : std::nullopt;
+        if (const auto agent = rules ? find_account(rules->agent_account) : std::nullopt)
+            accounts.try_emplace(agent->name, UsersOfAgent{agent->uid, {}}).first->second.users.push_back(name);
+    }
+    return accounts;
+}
+
+Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &observer, const std::vector<std::string> &users,
+                   const std::vector<std::string> &asked, AgentsOfUsers &agents)
 {
     Faults faults;
-    const auto users = users_of(policy);
     look("holding the policy against the host", faults, [&] {
         HostCheck check{policy, observer};
         check_installed_files(check.problems);
         check_host(check);
+        check.problems.add_all(check.gone);
         check.problems.add_all(find_refused_starts(policy));
         check.problems.throw_if_any();
         return Faults{};
@@ -141,8 +177,8 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
                               "): an agent reaches this host's processes, devices and services as its account does",
                           "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
     look("looking at accounts", faults, [&] {
-        agents = agents_of(policy, users);
-        const auto missing = find_missing(policy, needed_agent_accounts(policy, group_members));
+        agents = agents_of(policy, asked);
+        const auto missing = find_missing(policy, needed_agent_accounts(policy));
         const std::string remedy = policy.agent.create_user ? "sudo pi-agentctl apply" : "create it (agent.create_user is false)";
         Faults found;
         if (missing.group) found.push_back({"agent-account", "this host has no group " + policy.agent.group + " for the agents", remedy});
@@ -155,12 +191,12 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
                              policy.agent.create_user
                                  ? remedy
                                  : command_about(member, {"usermod", "-aG", policy.agent.group, member}, "make it a member of the group")});
-        add(found, find_account_faults(agents));
+        add(found, find_account_faults(accounts_of(policy, users)));
         return found;
     });
     look("looking for other ways to the agent", faults, [&] { return find_open_programs(root, policy); });
     look("looking at pi-agent's own files", faults, [&] { return find_changed_files(); });
-    look("reading the sudo configuration", faults, [&] { return find_sudo_faults(root, policy, users); });
+    look("reading the sudo configuration", faults, [&] { return find_sudo_faults(root, policy, asked); });
     look("looking at file systems", faults, [&] { return find_file_system_faults(root, policy, agents, observer); });
     if (first_with_jobs(policy)) look("asking the cluster", faults, [&] { return find_cluster_faults(policy); });
     look("looking for what sessions left", faults, [&] { return find_leftovers(root); });
@@ -299,10 +335,16 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     if (!policy.wrapper.enable)
         throw Failure(FailureKind::doctor_found, to_string(policy.wrapper.where) + ": wrapper.enable is false, so nobody can start pi");
     AgentsOfUsers agents;
-    auto faults = find_faults(*observer.root(), policy, observer, agents);
+    const auto users = users_of(policy);
+    const auto asked = users_to_ask(policy, users, options.user);
+    auto faults = find_faults(*observer.root(), policy, observer, users, asked, agents);
     std::vector<std::string> notes;
     look("looking at what starts leave out", faults, [&] {
         notes = find_notes(policy, observer, agents);
+        if (asked.size() < users.size())
+            notes.push_back(fmt::format("of {} users, shells, sudo rules and roots of {} were looked at; of another one: sudo pi-agentctl "
+                                        "doctor --user NAME",
+                                        users.size(), asked.size()));
         return Faults{};
     });
     CanaryReport report;

@@ -39,6 +39,7 @@ struct HostCheck {
     Means means = Means::running;
     Problems problems = {};                   // what keeps a start from what the policy says
     std::vector<std::string> unverified = {}; // what this process could not find out
+    std::vector<Diagnostic> gone = {};        // users, groups and roots that this host does not have: they keep nobody else from starting
     std::vector<Diagnostic> warnings = {};    // roots that others can exchange, that overlap, or on whose file system a start is refused
 
     // Reports why `task` fails. False if it does.
@@ -80,12 +81,18 @@ struct UserOfPolicy {
 };
 using AgentsOfUsers = std::vector<UserOfPolicy>;
 
+// An agent's account, and the users whose agents run as it.
+struct UsersOfAgent {
+    Uid uid;
+    std::vector<std::string> users;
+};
+
 // Programs that anybody can start instead of the wrapper: the agent itself, and other copies of it.
 Faults find_open_programs(const AsRoot &root, const Policy &policy);
 // Our own files, which root runs.
 Faults find_changed_files();
 // Accounts that agents of several users share; what such an account runs, or would run, without a session.
-Faults find_account_faults(const AgentsOfUsers &agents);
+Faults find_account_faults(const std::map<std::string, UsersOfAgent> &agents);
 // Where state cannot be kept, or a root cannot be mapped.
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer);
 // What sessions left whose runners are gone, and an apply that was cut short.
@@ -142,8 +149,9 @@ void warn(const std::vector<Diagnostic> &found, std::ostream &warnings);
 // All mistakes of a policy whose files are given: its own, and where it does not fit this host.
 std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means);
 
-// What a check looks at: the policy and this host, or its text alone, for another host (a machine that builds a system).
-enum class CheckScope { host, policy_only };
+// What a check looks at: the policy and this host, or its text alone, for another host (a machine that builds a system). tree: the text of
+// a directory with policy.yaml, policy.d and users.d, instead of one file.
+enum class CheckScope { host, policy_only, tree };
 
 // The result of a check.
 struct CheckReport {

@@ -160,7 +160,9 @@ void check_roots(HostCheck &check, const Policy &of_groups, const UserEntry &ent
         const auto &where = entry.roots[index].where;
         const auto key = root_key(entry, entry.roots[index]);
         if (check.problems.has(key)) continue; // reported already
-        if (finding.kind == Finding::Kind::unusable) {
+        if (finding.is_gone) {
+            check.gone.push_back({where, key, finding.text, ""});
+        } else if (finding.kind == Finding::Kind::unusable) {
             check.problems.add(where, key, finding.text, "");
         } else if (finding.kind == Finding::Kind::unknown) {
             check.unverified.push_back(fmt::format("{} ({}): {}", key, entry.roots[index].text, finding.text));
@@ -186,7 +188,7 @@ void check_entry(HostCheck &check, const Policy &of_groups, const UserEntry &ent
     if (entry.is_group) {
         const auto group = find_group(entry.name);
         if (!group)
-            report("this host has no group " + quote(entry.name), "create it, or remove the entry");
+            check.gone.push_back({entry.where, key, "this host has no group " + quote(entry.name), "create it, or remove the entry"});
         else if (is_privileged_group(*group))
             report(quote(entry.name) + " is a group whose members control the host (root, sudo, docker, ...), so it grants no start",
                    "name users, or another group");
@@ -196,7 +198,7 @@ void check_entry(HostCheck &check, const Policy &of_groups, const UserEntry &ent
     }
     const auto user = find_account(entry.name);
     if (!user) {
-        report("this host has no user " + quote(entry.name), "create the account, or remove the entry");
+        check.gone.push_back({entry.where, key, "this host has no user " + quote(entry.name), "create the account, or remove the entry"});
     } else if (user->uid == Uid(0)) {
         report(quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
     } else if (user->home == default_state_dir) {
@@ -278,11 +280,11 @@ void check_homes(HostCheck &check)
         agents.emplace(user, AgentOfUser{find_agent_account_name(check.policy, user, entry.run_as), entry_key(entry), entry.where});
     };
     for (const auto &entry : check.policy.users)
-        if (!entry.is_group) add(entry.name, entry);
+        if (!entry.is_group && find_account(entry.name)) add(entry.name, entry); // who is gone keeps nobody else
     for (const auto &entry : check.policy.users)
         if (entry.is_group)
             for (const auto &member : group_members(entry.name))
-                if (is_account_name(member) && !is_agent_account(check.policy, member)) add(member, entry);
+                if (is_account_name(member) && !is_agent_account(check.policy, member) && find_account(member)) add(member, entry);
     for (const auto &[user, agent] : agents) {
         const std::string path = agents_home(state_dir, short_name_of(user)); // root owns all but the last
         struct stat facts {};
@@ -307,7 +309,7 @@ void check_accounts(HostCheck &check)
     std::erase_if(policy.users, [&](const UserEntry &entry) {
         return !is_account_name(entry.name) || check.problems.has(entry_key(entry)) || check.problems.has(entry_key(entry) + ".run_as");
     });
-    check_agent_accounts(policy, needed_agent_accounts(policy, group_members), check.problems);
+    check_agent_accounts(policy, needed_agent_accounts(policy), check.problems);
     if (check.means == Means::later) return;
     HostCheck of_these{policy, check.observer, check.means};
     check_homes(of_these);

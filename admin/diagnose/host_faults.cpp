@@ -23,15 +23,15 @@ namespace {
 
 constexpr const char *apply = "sudo pi-agentctl apply";
 
-// In no session's unit and in no group that pi-agent made. A process may end meanwhile.
-std::vector<std::string> stray_processes(Uid agent)
+// By account: in no session's unit and in no group that pi-agent made. A process may end meanwhile.
+std::map<uid_t, std::vector<std::string>> stray_processes(const std::set<uid_t> &agents)
 {
-    std::vector<std::string> strays;
+    std::map<uid_t, std::vector<std::string>> strays;
     for (const auto &entry : std::filesystem::directory_iterator("/proc")) {
         const std::string pid = entry.path().filename();
         struct stat facts {};
         if (pid.find_first_not_of("0123456789") != std::string::npos || stat(entry.path().c_str(), &facts) != 0) continue;
-        if (facts.st_uid != agent.value()) continue;
+        if (!agents.contains(facts.st_uid)) continue;
         std::ifstream groups("/proc/" + pid + "/cgroup");
         std::ostringstream text;
         text << groups.rdbuf();
@@ -42,7 +42,7 @@ std::vector<std::string> stray_processes(Uid agent)
             continue;
         std::string name;
         std::getline(std::ifstream("/proc/" + pid + "/comm"), name);
-        strays.push_back(pid + " (" + escape_for_display(name) + ")");
+        strays[facts.st_uid].push_back(pid + " (" + escape_for_display(name) + ")");
     }
     return strays;
 }
@@ -211,16 +211,15 @@ Faults find_changed_files()
     return faults;
 }
 
-Faults find_account_faults(const AgentsOfUsers &agents)
+Faults find_account_faults(const std::map<std::string, UsersOfAgent> &agents)
 {
     Faults faults;
-    std::map<std::string, std::vector<std::string>> users; // by account
-    std::map<std::string, Uid> uids;
-    for (const auto &[user, agent, rules] : agents) {
-        users[agent.name].push_back(user.name);
-        uids.emplace(agent.name, agent.uid);
-    }
-    for (const auto &[account, names] : users) {
+    std::set<uid_t> uids;
+    for (const auto &[account, of] : agents)
+        uids.insert(of.uid.value());
+    const auto all_strays = stray_processes(uids); // one look through all processes
+    for (const auto &[account, of] : agents) {
+        const auto &names = of.users;
         if (names.size() > 1)
             faults.push_back({"shared-account",
                               joined(names) + " share the account " + account + ": what one's agent has, the others' can read and change",
@@ -237,9 +236,8 @@ Faults find_account_faults(const AgentsOfUsers &agents)
                 faults.push_back({"outside-sessions", account + " has " + what + " (" + path + "): it runs outside of every sandbox",
                                   command_about(account, removal, "remove it, or give the agent an account of its own")});
         }
-        const auto strays = stray_processes(uids.at(account));
-        if (!strays.empty())
-            faults.push_back({"outside-sessions", "processes of " + account + " run in no session: " + joined(strays),
+        if (const auto strays = all_strays.find(of.uid.value()); strays != all_strays.end())
+            faults.push_back({"outside-sessions", "processes of " + account + " run in no session: " + joined(strays->second),
                               "find out who started them, and end them"});
     }
     return faults;

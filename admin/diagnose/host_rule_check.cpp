@@ -1,4 +1,4 @@
-// What is wrong with rules by name, or odd: those that say less, or more, than they seem to. And secrets in documents.
+// What is wrong with rules by name and patterns, or odd: those that say less, or more, than they seem to. And secrets in documents.
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/data.hpp"
@@ -59,6 +59,23 @@ void each_list(const Policy &policy, const std::function<void(const std::vector<
     });
 }
 
+// Where an address of http or https leads; none for anything else, also for what a variable completes.
+std::optional<HostRule> host_of_url(const std::string &url)
+{
+    for (const auto &[scheme, port] : {std::pair{"http://", std::string("80")}, {"https://", std::string("443")}}) {
+        if (!lower_case(url).starts_with(scheme)) continue;
+        auto place = url.substr(std::string(scheme).size());
+        place.resize(std::min(place.size(), place.find_first_of("/?#")));
+        const auto parts = parts_of_host(place.substr(place.rfind('@') + 1)); // npos + 1 is 0
+        if (!parts) return std::nullopt;
+        const bool is_v6 = parts->host.find(':') != std::string::npos;
+        const auto parsed = parse_host_rule((is_v6 ? "[" + parts->host + "]" : parts->host) + ":" + parts->port.value_or(port));
+        const auto *rule = std::get_if<HostRule>(&parsed);
+        return rule == nullptr ? std::nullopt : std::optional(*rule);
+    }
+    return std::nullopt;
+}
+
 class Oddities {
 public:
     explicit Oddities(std::vector<Diagnostic> &found) : found_(found) {}
@@ -94,6 +111,42 @@ public:
         for (const auto &grant : network.may_grant)
             if (const auto *rule = rule_for(network.hosts, grant))
                 add(grant, key, "is in hosts already (" + to_string(rule->where) + "), so there is nothing to add", "keep one of them");
+    }
+
+    // models.json of the policy: an address that no rule leads to is a "Connection error" in each answer.
+    void look_at_models(const Rules &rules, const NetworkPolicy &network, const std::string &whose)
+    {
+        const auto models = rules.documents.find("models.json");
+        if (models == rules.documents.end()) return;
+        const auto document = nlohmann::json::parse(models->second);
+        for (const auto &[name, provider] : document.value("providers", nlohmann::json::object()).items()) {
+            const auto url = provider.is_object() ? provider.value("baseUrl", nlohmann::json()) : nlohmann::json();
+            const auto asked = url.is_string() ? host_of_url(url.get<std::string>()) : std::nullopt;
+            if (!asked) continue;
+            auto rule = *asked;
+            if (is_loopback(rule)) rule.host = "localhost"; // as it is usually named
+            if (rule_for(network.hosts, *asked) != nullptr || rule_for(network.hosts, rule) != nullptr) continue;
+            const auto said = rules.places.find("models");
+            found_.push_back({said == rules.places.end() ? Position{} : said->second.where,
+                              whose + "models.providers." + escape_for_display(name) + ".baseUrl",
+                              "leads to " + to_string(*asked) + ", which network.hosts (" + to_string(network.where) +
+                                  ") does not name: each answer is a connection error",
+                              "add \"" + to_string(rule) + "\" to network.hosts"});
+        }
+    }
+
+    // Sessions with a gate have its address in the variables of a proxy.
+    void look_at_environment(const Environment &env, const EnvironmentPlaces &places, const NetworkPolicy &network,
+                             const std::string &whose)
+    {
+        for (const auto &[name, value] : gate_environment()) {
+            if (!env.contains(name)) continue;
+            const auto place = places.find(name);
+            found_.push_back(
+                {place == places.end() ? Position{} : place->second, whose + "env." + name,
+                 "counts for nothing: network (" + to_string(network.where) + ") names hosts, and a session's only proxy is its own gate",
+                 "remove it"});
+        }
     }
 
     void look_at_providers(const std::vector<HostRule> &rules, const std::vector<ProviderRule> &providers, const std::string &key)
@@ -205,6 +258,21 @@ private:
     const std::set<std::string> &variables_;
 };
 
+void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)
+{
+    for (const auto &mask : rules.mask.value_or(std::vector<PolicyPath>()))
+        if (mask.path.find("**/") != std::string::npos)
+            found.push_back({mask.where, rules.places.at("projects.mask").key,
+                             quote(mask.path) + " does not match at any depth, because '*' stands for no '/', however often it is written",
+                             "write a pattern without '/' for a name anywhere in the project, or name each path"});
+    const auto &protection = rules.protect ? *rules.protect : Protection();
+    for (const auto &path : protection.value_or(std::vector<PolicyPath>()))
+        if (path.path.find_first_of("*?") != std::string::npos)
+            found.push_back({path.where, rules.places.at("projects.protect").key,
+                             quote(path.path) + " is the one path that is written so, because what is protected has no wildcards",
+                             "name the paths themselves, or a directory that holds them"});
+}
+
 } // namespace
 
 std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables)
@@ -254,6 +322,7 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
         const auto &network = rules.network ? rules.network : policy.rules.network;
         const auto &providers = rules.providers ? rules.providers : policy.rules.providers;
         if (!network || network->mode != NetworkMode::hosts) return;
+        oddities.look_at_models(rules, *network, whose);
         if (providers && (rules.network || rules.providers)) {
             const std::string level = rules.network ? whose : "";
             oddities.look_at_providers(network->hosts, *providers, level + "network.hosts");
@@ -269,6 +338,27 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
             found.push_back({network->where, whose + "network", "names no host, and there are no providers, so sessions reach nothing",
                              "name hosts, or say 'network: none'"});
     });
+    const auto look_at_environment = [&](const Environment &env, const EnvironmentPlaces &places, const RulesPtr &rules,
+                                         const std::string &whose) {
+        const auto &network = rules && rules->network ? rules->network : policy.rules.network;
+        if (network && network->mode == NetworkMode::hosts) oddities.look_at_environment(env, places, *network, whose);
+    };
+    look_at_environment(policy.env, policy.env_where, nullptr, "");
+    for (const auto &entry : policy.users)
+        look_at_environment(entry.env, entry.env_where, entry.rules, entry_key(entry) + ".");
+    return found;
+}
+
+std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    for (const auto &[path, file_class] : policy.config_classes.rules())
+        if (path.find_first_of("*?") != std::string::npos)
+            found.push_back({{},
+                             "config.classes." + escape_for_display(path),
+                             "is the one path that is written so, because classes have no wildcards",
+                             "name the directory around it, or each path"});
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) { look_at_patterns(rules, found); });
     return found;
 }
 

@@ -254,16 +254,14 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     std::ostringstream changes_text;
     Changes changes(true, changes_text);
     const auto sudo = installed_sudo_kind();
-    const auto visudo = visudo_of(sudo);
     if (!build::is_system_managed)
         install_sudoers(root, rules_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
     if (changes.count() > 0)
         faults.push_back(
             {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is missing, or not as the policy says", "sudo pi-agentctl apply"});
-    const auto read = run_program({visudo, "-c"});
-    if (read.status != 0)
-        faults.push_back(
-            {"sudo-configuration", visudo + " -c refuses the sudo configuration: " + one_line(read.output), "correct it with " + visudo});
+    const auto read = check_sudoers(sudo);
+    if (!read.problem.empty())
+        faults.push_back({"sudo-configuration", read.problem, "correct it with " + visudo_of(sudo)});
     else if (!build::is_system_managed && changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
         faults.push_back(
             {"sudo-rule", std::string("sudo does not read ") + rule_file, "add '@includedir /etc/sudoers.d' to " + main_sudoers_of(sudo)});

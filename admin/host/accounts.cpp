@@ -6,31 +6,32 @@
 #include "common/host/beneath.hpp"
 
 #include <fmt/format.h>
-#include <grp.h>
-#include <pwd.h>
 
 namespace pi_agent {
 
 namespace {
-
-// What apply writes as the real name of an account.
-constexpr std::string_view made_for_several = "pi-agent";
-constexpr std::string_view made_for_one = "pi-agent of ";
 
 bool is_member(const Account &account, Gid group) noexcept
 {
     return std::ranges::find(account.groups, group.value()) != account.groups.end();
 }
 
-void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
-{
-    const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
-    const auto found = std::ranges::find_if(accounts, same);
-    if (found == accounts.end())
-        accounts.push_back(std::move(account));
-    else if (found->user != account.user)
-        found->user.clear();
-}
+class UniqueAccounts {
+public:
+    void add(AgentAccount account)
+    {
+        const auto [place, is_new] = places_.emplace(account.name, accounts_.size());
+        if (is_new)
+            accounts_.push_back(std::move(account));
+        else if (auto &known = accounts_[place->second]; known.user != account.user)
+            known.user.clear();
+    }
+    std::vector<AgentAccount> all() { return std::move(accounts_); }
+
+private:
+    std::vector<AgentAccount> accounts_;
+    std::map<std::string, std::size_t> places_; // by name: a group may have thousands of members
+};
 
 // --- Another name of the command is a symlink to `pi`; its completions and its page lead to those of `pi`.
 
@@ -136,6 +137,44 @@ void write_command_names(const CommandPlaces &places, const CommandNames &names)
     replace_root_file(directory, name, text, names_note_mode, places.note);
 }
 
+// --- Many accounts.
+
+constexpr std::size_t most_of_system = 200; // of the 900 numbers that a host has for all of its services
+constexpr std::size_t at_once = 1000;
+constexpr const char *cannot_create = "systemd-sysusers cannot create the agents' accounts";
+
+// With numbers of our own, and the files alone (--root): then systemd-sysusers need not ask the whole database for each, which took eight
+// seconds for 6,000. What comes by itself gets its number from the whole database.
+void create_many(const Policy &policy, const MissingAccounts &missing, Changes &changes)
+{
+    MissingAccounts few{missing.group, {}, {}};
+    MissingAccounts many;
+    for (const auto &account : missing.accounts)
+        (account.name == policy.agent.user ? few : many).accounts.push_back(account);
+    if (few.group || !few.accounts.empty())
+        changes.make(few.accounts.empty() ? "create the group " + policy.agent.group : "create the account " + policy.agent.user, [&] {
+            require_success({"systemd-sysusers", "-"}, cannot_create, sysusers_text(policy, few));
+        });
+    const auto numbers = free_numbers(many.accounts.size());
+    for (std::size_t begin = 0; begin < many.accounts.size(); begin += at_once) {
+        const auto end = std::min(begin + at_once, many.accounts.size());
+        const auto part = [&](const auto &all) {
+            return std::vector(all.begin() + std::ptrdiff_t(begin), all.begin() + std::ptrdiff_t(end));
+        };
+        const MissingAccounts some{false, part(many.accounts), {}};
+        changes.make(fmt::format("create the accounts {} to {} ({} of {})", some.accounts.front().name, some.accounts.back().name, end,
+                                 many.accounts.size()),
+                     [&] {
+                         require_success({"systemd-sysusers", "--root=/", "-"}, cannot_create, sysusers_text(policy, some, part(numbers)));
+                     });
+    }
+    const MissingAccounts members{false, {}, missing.members};
+    if (!members.members.empty())
+        changes.make(fmt::format("add {} accounts to the group {}", members.members.size(), policy.agent.group), [&] {
+            require_success({"systemd-sysusers", "-"}, cannot_create, sysusers_text(policy, members));
+        });
+}
+
 std::string problem_of_taken(const Part &link)
 {
     return link.path() + " exists already, and is not a name of pi";
@@ -149,49 +188,38 @@ std::string creatable_name(std::string name)
     return name.substr(0, creatable_length);
 }
 
-std::vector<std::string> group_members(const std::string &group_name)
+std::vector<AgentAccount> needed_agent_accounts(const Policy &policy)
 {
-    std::set<std::string> names;
-    const auto *group = ::getgrnam(group_name.c_str()); // NOLINT(concurrency-mt-unsafe): this program has one thread
-    if (group == nullptr) return {};
-    const auto gid = group->gr_gid;
-    for (char **member = group->gr_mem; *member != nullptr; ++member)
-        names.insert(*member);
-    ::setpwent();                            // NOLINT(concurrency-mt-unsafe)
-    while (const auto *entry = ::getpwent()) // NOLINT(concurrency-mt-unsafe)
-        if (entry->pw_gid == gid) names.insert(entry->pw_name);
-    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
-    return {names.begin(), names.end()};
+    return needed_agent_accounts(policy, group_members, [](const std::string &user) { return find_account(user).has_value(); });
 }
 
-std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of)
+std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of, const IsKnown &is_known)
 {
-    std::vector<AgentAccount> accounts;
+    UniqueAccounts accounts;
     const bool per_user = policy.agent.accounts == Accounts::per_user;
     const auto is_named = [](const UserEntry &entry) { return entry.run_as.has_value(); };
-    if (!per_user && !std::ranges::all_of(policy.users, is_named))
-        accounts.push_back({policy.agent.user, "", policy.agent.where, "agent.user"});
+    if (!per_user && !std::ranges::all_of(policy.users, is_named)) accounts.add({policy.agent.user, "", policy.agent.where, "agent.user"});
     std::set<std::string> own_entries;
     for (const auto &entry : policy.users)
         if (!entry.is_group) own_entries.insert(entry.name);
     for (const auto &entry : policy.users) {
         const auto key = entry_key(entry);
         if (!entry.is_group) {
-            add_unique(accounts, {find_agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "",
-                                  entry.where, key});
+            accounts.add(
+                {find_agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "", entry.where, key});
         } else if (entry.run_as) {
-            add_unique(accounts, {*entry.run_as, "", entry.run_as_where, key + ".run_as"});
+            accounts.add({*entry.run_as, "", entry.run_as_where, key + ".run_as"});
         } else if (per_user) {
             for (const auto &member : members_of(entry.name)) {
                 const auto name = find_agent_account_name(policy, member, std::nullopt);
                 if (member == "root" || is_agent_account(policy, member) || own_entries.contains(member) || !is_account_name(member) ||
-                    !is_plain_name(name))
+                    !is_plain_name(name) || !is_known(member))
                     continue;
-                add_unique(accounts, {name, member, entry.where, key});
+                accounts.add({name, member, entry.where, key});
             }
         }
     }
-    return accounts;
+    return accounts.all();
 }
 
 void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems)
@@ -208,6 +236,17 @@ void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> 
             if (auto account = find_account(name)) users.push_back(std::move(*account));
         }
     }
+    std::multimap<uid_t, const Account *> by_uid;
+    std::multimap<gid_t, const Account *> by_gid; // of their primary groups
+    for (const auto &user : users) {
+        by_uid.emplace(user.uid.value(), &user);
+        by_gid.emplace(user.gid.value(), &user);
+    }
+    const auto each_of = [](const auto &users_by, auto number, const auto &task) {
+        const auto [begin, end] = users_by.equal_range(number);
+        for (auto user = begin; user != end; ++user)
+            task(*user->second);
+    };
     for (const auto &agent : needed) {
         if (const auto account = find_account(agent.name)) {
             const auto refuse = [&](const std::string &problem, const std::string &other_remedy = {}) {
@@ -215,10 +254,11 @@ void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> 
                              other_remedy + "name another account");
             };
             if (account->uid == Uid(0)) refuse("is root under another name (uid 0)");
-            for (const auto &user : users) {
-                if (user.uid == account->uid) refuse("has the uid of " + quote(user.name) + ", a user of this policy");
-                if (is_member(*account, user.gid)) refuse("is in the primary group of " + quote(user.name) + ", a user of this policy");
-            }
+            each_of(by_uid, account->uid.value(),
+                    [&](const Account &user) { refuse("has the uid of " + quote(user.name) + ", a user of this policy"); });
+            for (const gid_t gid : account->groups)
+                each_of(by_gid, gid,
+                        [&](const Account &user) { refuse("is in the primary group of " + quote(user.name) + ", a user of this policy"); });
             for (const auto &group : forbidden_groups_of(policy, *account))
                 refuse("is in the group " + quote(group),
                        command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") + ", or ");
@@ -256,15 +296,16 @@ MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccoun
     return missing;
 }
 
-std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
+std::string sysusers_text(const Policy &policy, const MissingAccounts &missing, const std::vector<uid_t> &numbers)
 {
     const auto &agent = policy.agent;
     std::string text;
+    auto number = numbers.begin();
     if (missing.group) text += fmt::format("g {} - -\n", agent.group);
     for (const auto &account : missing.accounts) {
         const bool main = account.name == agent.user;
         // An account of one user has a group of its own, so that no other account gets the agent's files through a group.
-        const auto id = main ? "-:" + agent.group : std::string("-");
+        const auto id = main ? "-:" + agent.group : number == numbers.end() ? std::string("-") : std::to_string(*number++);
         const auto purpose =
             std::string(account.user.empty() ? made_for_several : made_for_one) + (account.user.empty() ? "" : short_name_of(account.user));
         text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, default_state_dir);
@@ -293,38 +334,20 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
              "add the account " + member + " to the group " + policy.agent.group);
     problems.throw_if_any();
     if (orders.empty()) return;
-    const auto create = [&] {
-        require_success({"systemd-sysusers", "-"}, "systemd-sysusers cannot create the agents' accounts", sysusers_text(policy, missing));
-    };
-    // One call makes them all; the others only print their changes.
-    for (const auto &order : orders)
-        changes.make(order, [&] {
-            if (&order == &orders.front()) create();
-        });
+    if (needed.size() > most_of_system) {
+        create_many(policy, missing, changes);
+    } else {
+        // One call makes them all; the others only print their changes.
+        for (const auto &order : orders)
+            changes.make(order, [&] {
+                if (&order == &orders.front()) require_success({"systemd-sysusers", "-"}, cannot_create, sysusers_text(policy, missing));
+            });
+    }
     if (changes.dry_run()) return;
     const auto left = find_missing(policy, needed);
     if (left.group || !left.accounts.empty() || !left.members.empty())
         throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run "
                                                   "'pi-agentctl apply' again, or create it yourself");
-}
-
-std::vector<MadeAccount> made_agent_accounts()
-{
-    std::vector<std::pair<std::string, std::string>> found; // name and purpose
-    ::setpwent();                                           // NOLINT(concurrency-mt-unsafe): this program has one thread
-    while (const auto *entry = ::getpwent()) {              // NOLINT(concurrency-mt-unsafe)
-        const std::string shell = entry->pw_shell;
-        const std::string purpose = entry->pw_gecos;
-        const bool ours =
-            entry->pw_dir == std::string_view(default_state_dir) && purpose.starts_with(made_for_several) && entry->pw_uid != 0;
-        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") found.emplace_back(entry->pw_name, purpose);
-    }
-    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
-    std::vector<MadeAccount> made;
-    for (const auto &[name, purpose] : found)
-        if (auto account = find_account(name))
-            made.push_back({std::move(*account), purpose.starts_with(made_for_one) ? purpose.substr(made_for_one.size()) : ""});
-    return made;
 }
 
 void remove_agent_account(const AsRoot & /*root*/, const std::string &name, Changes &changes)

@@ -94,10 +94,8 @@ UniqueFd open_policy_directory(const AsRoot &root, const std::string &path);
 // Makes such a directory, or the main file's, unless it exists. Throws if others than root could lead it elsewhere.
 void make_policy_directory(const std::string &directory);
 
-// Whether a policy of these files says agent.accounts. One that does not is valid as long as there is no users.d.
+// Whether a policy of these files says agent.accounts. One that does not is valid as long as users.d has no file.
 bool says_accounts(const PolicyFiles &files);
-// Removes a users.d without files, with which a policy that does not say agent.accounts would let nobody start.
-void drop_empty_users_directory(const PolicyFiles &wanted);
 
 // Makes `wanted` the installed policy, root 0644. Writes all its files before the first takes its place, so that a full disk leaves the
 // policy as it was. Removes unwanted files of policy.d and users.d last, and then a users.d that is in the way.
@@ -162,12 +160,41 @@ struct AgentAccount {
 // `name` as systemd-sysusers takes it (can_be_created): without dots, and cut.
 std::string creatable_name(std::string name);
 
+// From now on look-ups of accounts and groups answer from one reading of the user database, as long as its files are the same. Where a
+// directory service has a part in it, each look-up asks.
+void remember_accounts();
+
+constexpr const char *services_path = "/etc/nsswitch.conf";
+// Of a line of nsswitch.conf(5), "passwd": the services besides files of this host.
+std::vector<std::string> services_of(std::string_view database, const std::string &nsswitch);
+std::vector<std::string> services_of_users(); // of this host
+
 // Names of the members of a group, primary and supplementary.
 std::vector<std::string> group_members(const std::string &group);
+
+// The numbers of accounts that apply makes: systemd-sysusers' own, and of this range where a policy needs many. Debian and systemd give
+// these to nobody; subordinate numbers begin at 100000 (docs/decisions/0120-many-accounts.md).
+struct NumberRange {
+    uid_t first, last;
+};
+constexpr NumberRange numbers_of_many = {70000, 99999};
+constexpr bool is_agents_number(Uid uid)
+{
+    constexpr uid_t first_ordinary = 1000; // systemd-sysusers chooses none from here on
+    return uid.value() < first_ordinary || (uid.value() >= numbers_of_many.first && uid.value() <= numbers_of_many.last);
+}
+
+// Of that range, each without a user and a group. Throws Failure(configuration) where it has fewer.
+std::vector<uid_t> free_numbers(std::size_t count);
+
 using MembersOf = std::function<std::vector<std::string>(const std::string &group)>;
 
-// Every account that an agent may run as under `policy`, each once. Group entries count the members of today.
-std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of);
+// Every account that an agent may run as under `policy`, each once. Group entries count the members of today. Users whom the host does not
+// know need none.
+std::vector<AgentAccount> needed_agent_accounts(const Policy &policy);
+using IsKnown = std::function<bool(const std::string &user)>;
+std::vector<AgentAccount> needed_agent_accounts(
+    const Policy &policy, const MembersOf &members_of, const IsKnown &is_known = [](const std::string & /*user*/) { return true; });
 
 // Reports accounts that exist but must not be an agent's, missing ones that cannot be made, and users that could reach the agent's program
 // through its group.
@@ -180,12 +207,17 @@ struct MissingAccounts {
     std::vector<std::string> members; // existing accounts that are not in the agents' group
 };
 MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccount> &needed);
-std::string sysusers_text(const Policy &policy, const MissingAccounts &missing);
+// `numbers`: of the accounts of one user each; without them, systemd-sysusers chooses.
+std::string sysusers_text(const Policy &policy, const MissingAccounts &missing, const std::vector<uid_t> &numbers = {});
 
 // Makes what is missing; if the policy says `create_user: false`, that is a PolicyError.
 void create_accounts(const AsRoot &root, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes);
 
 // --- Accounts that apply made, and taking them back.
+
+// What apply writes as the real name of an account.
+constexpr std::string_view made_for_several = "pi-agent";
+constexpr std::string_view made_for_one = "pi-agent of ";
 
 struct MadeAccount {
     Account account;
@@ -328,6 +360,13 @@ std::string visudo_of(SudoKind kind);
 
 // The file that it begins with.
 std::string main_sudoers_of(SudoKind kind);
+
+// What visudo says of everything that sudo reads.
+struct SudoersCheck {
+    std::string output;
+    std::string problem; // empty where sudo takes it
+};
+SudoersCheck check_sudoers(SudoKind kind);
 
 // Whether that sudo reads `path`, the installed rule, when its `visudo -c` printed `checked`. sudo-rs names no file there, so it is asked
 // what `users`, the policy's, may run. Without users, the rule would be for nobody, and the answer is yes.

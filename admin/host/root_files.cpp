@@ -275,16 +275,6 @@ bool says_accounts(const PolicyFiles &files)
     return read_policy_as_far_as_possible(files).policy.agent.accounts != Accounts::unspecified;
 }
 
-void drop_empty_users_directory(const PolicyFiles &wanted)
-{
-    const auto is_users = [](const PolicySource &file) { return user_of_file(file.name, policy_path).has_value(); };
-    if (!has_user_files(policy_path) || std::ranges::any_of(wanted, is_users) || says_accounts(wanted)) return;
-    const auto [above, name] = split_last(directory_of_users(policy_path));
-    const auto holder = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
-    if (::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) == 0) return;
-    if (errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) throw_errno("cannot remove " + above + "/" + name);
-}
-
 void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes)
 {
     const auto old_files = by_name(installed);
@@ -316,7 +306,6 @@ void install_policy_files(const AsRoot &root, const PolicyFiles &installed, cons
             remove_root_file(open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy"), own_name, file);
         });
     }
-    if (!changes.dry_run()) drop_empty_users_directory(wanted);
 }
 
 AppliedPolicies read_applied(const AsRoot & /*root*/)

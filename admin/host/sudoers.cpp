@@ -46,10 +46,9 @@ std::optional<Installed> read_installed(FdRef directory, const std::string &path
 // Checks everything that sudo reads, and that it reads `path`.
 void require_sudo_accepts(const std::string &path, SudoKind kind, const std::vector<std::string> &users)
 {
-    const auto visudo = visudo_of(kind);
-    const auto checked = require_success({visudo, "-c"}, visudo + " -c refuses the sudo configuration, so the new rule was taken back", {},
-                                         ExitStatus::configuration);
-    if (does_sudo_read(kind, path, checked, users)) return;
+    const auto checked = check_sudoers(kind);
+    if (!checked.problem.empty()) throw Failure(ExitStatus::configuration, checked.problem + "; the new rule was taken back");
+    if (does_sudo_read(kind, path, checked.output, users)) return;
     throw Failure(ExitStatus::configuration, "sudo does not read " + path + ", so the new rule was taken back; add '@includedir " +
                                                  path.substr(0, path.rfind('/')) + "' to " + main_sudoers_of(kind));
 }
@@ -218,6 +217,20 @@ std::string visudo_of(SudoKind kind)
 {
     // Debian and Ubuntu call it so; where sudo-rs is the only one, it has the usual name.
     return kind == SudoKind::rs && has_program("visudo-rs") ? "visudo-rs" : "visudo";
+}
+
+SudoersCheck check_sudoers(SudoKind kind)
+{
+    const auto visudo = visudo_of(kind);
+    std::vector<std::string> command = {visudo, "-c"};
+    // With the file's name it looks at no modes: sudo takes a file that everybody can read, and visudo's own check refuses it.
+    if (kind != SudoKind::rs) command.insert(command.end(), {"-f", main_sudoers_of(kind)});
+    const auto result = run_program(command);
+    if (result.status == 0) return {result.output, ""};
+    std::string said;
+    for (const auto line : split(result.output, '\n'))
+        if (!line.ends_with("parsed OK")) said += std::string(line) + "\n";
+    return {result.output, visudo + " -c refuses the sudo configuration: " + one_line(said)};
 }
 
 std::string main_sudoers_of(SudoKind kind)

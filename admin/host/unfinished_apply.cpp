@@ -73,6 +73,10 @@ public:
         step([this] { write_note(hidden_name, before_.hidden); });
         step([this] { state_place(); });
         step([this] { install_command(root_, before_.command_name, places_of_command(), changes_); });
+        step([this] {
+            for (const auto &[account, user] : made_agent_accounts())
+                made_.emplace(account.name, account.uid);
+        });
         for (const auto &name : before_.new_accounts)
             step([&] { account(name); });
         for (const auto &name : before_.new_members)
@@ -151,11 +155,9 @@ private:
 
     void account(const std::string &name)
     {
-        const auto found = find_account(name);
-        const auto made = made_agent_accounts();
-        const auto is_it = [&](const MadeAccount &one) { return one.account.name == name; };
-        if (!found || std::ranges::none_of(made, is_it)) return;
-        if (const auto file = first_of_account(before_.state_dir, found->uid); !file.empty() && defence_is_on("undone-account-empty"))
+        const auto found = made_.find(name);
+        if (found == made_.end()) return;
+        if (const auto file = first_of_account(before_.state_dir, found->second); !file.empty() && defence_is_on("undone-account-empty"))
             return stays("the account " + name + " stays, because " + escape_for_display(file) + " belongs to it");
         remove_agent_account(root_, name, changes_);
     }
@@ -199,6 +201,7 @@ private:
     const HostBefore &before_;
     Changes &changes_;
     std::ostream &warnings_;
+    std::map<std::string, Uid> made_; // accounts that are there
     bool all_ = true;
 };
 
@@ -232,7 +235,7 @@ HostBefore look_at_host(const AsRoot &root, const Policy &policy)
     HostBefore before;
     before.group = policy.agent.group;
     before.state_dir = policy.agent.state_dir;
-    const auto missing = find_missing(policy, needed_agent_accounts(policy, group_members));
+    const auto missing = find_missing(policy, needed_agent_accounts(policy));
     before.had_group = !missing.group;
     for (const auto &account : missing.accounts)
         before.new_accounts.push_back(account.name);

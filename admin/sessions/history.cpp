@@ -1,4 +1,4 @@
-// Joins the records of each start, and shows denied connections.
+// Joins the records of each start.
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
@@ -104,16 +104,6 @@ std::string to_line(const LogEntry &entry)
                        harmless ? message : escape_for_display(message));
 }
 
-// The caller's own record: as read_own_record(), after require_own(), with a note where it is cut.
-std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
-                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes)
-{
-    bound_memory_of_reader();
-    auto record = read_own_record(require_own(command, user, "reads what is recorded of other users"), since, part);
-    if (record.is_cut) notes << "pi-agentctl: older entries about you may have made room for these; ask the administrator for them\n";
-    return std::move(record.entries);
-}
-
 // A user who cannot read the journal has their own record. The runner is asked only where something in it has no end.
 std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream &notes)
 {
@@ -141,75 +131,6 @@ std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream
     if (std::ranges::all_of(starts, [](const PastStart &start) { return start.ended_usec.has_value(); })) return starts;
     living = ask_own({OwnSubject::sessions}).sessions; // then the record again: what ends in between has its end there
     return read();
-}
-
-// --- Shows denied connections from the record.
-
-constexpr std::chrono::milliseconds pause(500);
-
-std::string target_of(const DeniedConnection &denial)
-{
-    if (denial.host.empty()) return "(more)";
-    return host_and_port(denial.host, static_cast<std::uint16_t>(denial.port));
-}
-
-// What the administrator would change, and where the nearest rule is.
-std::string remedy_of(const DeniedConnection &denial)
-{
-    if (denial.key.empty()) return denial.where;
-    return denial.where.empty() ? denial.key : fmt::format("{} ({})", denial.key, denial.where);
-}
-
-nlohmann::json to_object(const DeniedConnection &denial)
-{
-    return {{"time", to_utc_time(denial.time_usec)},
-            {"session", text_or_null(denial.session)},
-            {"user", text_or_null(denial.user)},
-            {"project", text_or_null(denial.project)},
-            {"host", text_or_null(denial.host)},
-            {"port", number_or_null(denial.port == 0 ? std::nullopt : std::optional(denial.port))},
-            {"code", text_or_null(denial.code)},
-            {"reason", text_or_null(denial.reason)},
-            {"key", text_or_null(denial.key)},
-            {"where", text_or_null(denial.where)},
-            {"count", denial.count}};
-}
-
-std::string to_line(const DeniedConnection &denial)
-{
-    return fmt::format("{} {} {} {}{}: {}{}\n", to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
-                       target_of(denial), denial.count > 1 ? fmt::format(" ({} times)", denial.count) : "", denial.reason,
-                       remedy_of(denial).empty() ? "" : "; " + remedy_of(denial));
-}
-
-std::vector<DeniedConnection> read_denials(const DenialQuery &query, std::ostream &notes)
-{
-    if (can_read_record()) {
-        const auto record = read_record(query.since, RecordPart::connections);
-        tell_if_cut(record, notes);
-        return to_denials(record.entries, query);
-    }
-    return to_denials(read_callers_record("denials", query.user, query.since, RecordPart::connections, notes), query);
-}
-
-// Shows each once: several can have the same time, and the next look begins at the last.
-void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes)
-{
-    if (!query.since) query.since = now_microseconds();
-    std::size_t told = 0; // of those at the time where the look begins
-    for (;; std::this_thread::sleep_for(pause)) {
-        const auto denials = read_denials(query, notes);
-        for (std::size_t index = told; index < denials.size(); ++index)
-            out << (json ? to_object(denials[index]).dump() + "\n" : to_line(denials[index]));
-        out.flush();
-        if (!out) throw Failure(ExitStatus::system_failure, "the reader of these lines is gone");
-        if (denials.empty()) continue;
-        const std::uint64_t last = denials.back().time_usec;
-        told = 0;
-        for (const auto &denial : denials)
-            told += denial.time_usec == last ? 1 : 0;
-        query.since = last;
-    }
 }
 
 } // namespace
@@ -240,6 +161,15 @@ static void to_json(nlohmann::json &json, const PastStart &start)
                                       {"exit_signal", &PastStart::exit_signal},
                                       {"denied_status", &PastStart::refused}})
         json[key] = number_or_null(start.*member);
+}
+
+std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
+                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes)
+{
+    bound_memory_of_reader();
+    auto record = read_own_record(require_own(command, user, "reads what is recorded of other users"), since, part);
+    if (record.is_cut) notes << "pi-agentctl: older entries about you may have made room for these; ask the administrator for them\n";
+    return std::move(record.entries);
 }
 
 bool PastStart::has_failed() const
@@ -317,17 +247,17 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
                            to_duration(start.duration_usec),
                            start.reason.empty() ? place : start.reason};
         }
-        out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "DIRECTORY"}, rows, *columns, Cut::end);
+        out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "DIRECTORY, OR WHY NOT"}, rows, *columns, Cut::end);
         return;
     }
-    out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "DIRECTORY"}, rows);
+    out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "DIRECTORY (AND WHY NOT)"}, rows);
 }
 
 void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes)
 {
     const auto chosen = is_session_id(id) ? id : choose_session(recorded_sessions(), id, "pi-agentctl history");
     std::size_t told = 0;
-    for (;; std::this_thread::sleep_for(pause)) {
+    for (;; std::this_thread::sleep_for(follow_pause)) {
         // A start that was refused has no end, nor has a session whose host went down.
         // Looked at first, so that what is recorded before a session goes is still read.
         const bool is_gone = ::geteuid() == 0 && !session_exists(AsRoot::claim(), chosen);
@@ -341,48 +271,6 @@ void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostrea
         const bool has_ended = std::ranges::any_of(entries, [](const LogEntry &entry) { return entry.field("PI_AGENT_EVENT") == "ended"; });
         if (!follow || has_ended || is_gone || !out) return;
     }
-}
-
-std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, const DenialQuery &query)
-{
-    std::vector<DeniedConnection> denials;
-    for (const auto &entry : entries) {
-        DeniedConnection denial = {entry.time_usec,
-                                   entry.field("PI_AGENT_SESSION"),
-                                   without_escapes(entry.field("PI_AGENT_USER")),
-                                   entry.field("PI_AGENT_PROJECT"),
-                                   entry.field("PI_AGENT_HOST"),
-                                   entry.number("PI_AGENT_PORT").value_or(0),
-                                   entry.field("PI_AGENT_CODE"),
-                                   entry.field("PI_AGENT_REASON"),
-                                   entry.field("PI_AGENT_KEY"),
-                                   entry.field("PI_AGENT_WHERE"),
-                                   entry.number("PI_AGENT_COUNT").value_or(1)};
-        if (query.session && !denial.session.starts_with(*query.session)) continue;
-        if (query.user && denial.user != *query.user) continue;
-        denials.push_back(std::move(denial));
-    }
-    return denials;
-}
-
-void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::ostream &notes)
-{
-    if (query.follow) follow(query, json, out, notes);
-    const auto denials = read_denials(query, notes);
-    if (json) {
-        nlohmann::json list = nlohmann::json::array();
-        for (const auto &denial : denials)
-            list.push_back(to_object(denial));
-        return print_json({{"denials", list}}, out);
-    }
-    if (denials.empty()) throw NothingToDo("the record contains no denied connection");
-    std::vector<Row> rows;
-    for (const auto &denial : denials)
-        rows.push_back({to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
-                        std::to_string(denial.count), target_of(denial), remedy_of(denial), denial.reason});
-    const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "POLICY KEY", "WHY"};
-    const auto columns = columns_for(out);
-    out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));
 }
 
 } // namespace pi_agent

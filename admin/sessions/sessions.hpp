@@ -116,8 +116,14 @@ RecordRead read_record(std::optional<std::uint64_t> since, RecordPart part = Rec
 // A bound behind the bounds: what they let pass fits several times. Mappings of the journal's files do not count.
 void bound_memory_of_reader();
 
+constexpr std::chrono::milliseconds follow_pause(500); // between two looks
+
 // Of these, what is about the user of this process, from the files that root writes for them.
 RecordRead read_own_record(const Account &user, std::optional<std::uint64_t> since, RecordPart part);
+
+// The same for a command of a user's (require_own), with a note where it is cut.
+std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
+                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes);
 
 // Everything about one session: its record, what its units wrote, and what systemd wrote about them.
 RecordRead read_session_log(const std::string &id);
@@ -199,14 +205,18 @@ struct DenialQuery {
     std::optional<std::string> user;
     std::optional<std::uint64_t> since;
     bool follow = false; // goes on until the reader is gone
+    bool probes = false; // those of pi-agentctl's own sessions too
 };
 
 // In the order of their times.
 std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, const DenialQuery &query);
 
 // A user who cannot read the journal sees their own. Throws NothingToDo if the record has no such event, unless it follows. As JSON, what
-// it follows comes one object a line.
-void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::ostream &notes);
+// it follows comes one object a line. `summary`: as YAML.
+void run_denials(const DenialQuery &query, bool json, bool summary, std::ostream &out, std::ostream &notes);
+
+// What would name the denied hosts in a policy, with how often and by whose sessions; as comments what no name would allow. Pure.
+std::string to_yaml(const std::vector<DeniedConnection> &denials);
 
 // How others than root see and end their own sessions: the runner is asked, by the same sudo rule by which pi starts it.
 

@@ -136,11 +136,6 @@ std::vector<SizeOfState> sizes_for_caller(const std::optional<std::string> &user
 
 // --- Compares what is kept, and which accounts there are, with who may still come back.
 
-constexpr const char *services_path = "/etc/nsswitch.conf";
-constexpr std::size_t services_limit = 64U << 10U;
-constexpr std::array<std::string_view, 2> own_services = {"files", "systemd"}; // whose answer "not found" is the whole truth
-constexpr uid_t first_ordinary_uid = 1000;                                     // systemd-sysusers makes no account from here on
-
 // What sessions use now.
 struct InUse {
     std::set<uid_t> users;
@@ -191,7 +186,7 @@ std::string why_home_stays(const UserState &state, const std::set<std::string> &
 std::string why_account_stays(const Account &account, const Policy &policy, bool has_home, const InUse &use)
 {
     const auto group = find_group(policy.agent.group);
-    if (account.uid.value() >= first_ordinary_uid) return "its number is not one of an account that apply made";
+    if (!is_agents_number(account.uid)) return "its number is not one of an account that apply made";
     if (!group || std::ranges::find(account.groups, group->value()) == account.groups.end())
         return "it is not in the group " + policy.agent.group;
     if (has_home) return "the home of its agent stays";
@@ -314,27 +309,6 @@ void run_state(const std::optional<std::string> &user, bool json, std::ostream &
     out << to_table({"USER", "AGENT", "SESSIONS", "HOME", "CACHES", "SCRATCH", "PATH"}, rows);
 }
 
-std::vector<std::string> services_of_users(const std::string &nsswitch)
-{
-    std::vector<std::string> services;
-    std::istringstream lines(nsswitch);
-    for (std::string line; std::getline(lines, line);) {
-        line.resize(std::min(line.size(), line.find('#')));
-        const std::size_t colon = line.find(':');
-        std::istringstream database(line.substr(0, colon));
-        std::string name;
-        if (colon == std::string::npos || !(database >> name) || name != "passwd") continue;
-        std::istringstream words(line.substr(colon + 1));
-        bool is_action = false; // in brackets, such as [NOTFOUND=return]
-        for (std::string word; words >> word;) {
-            is_action = is_action || word.front() == '[';
-            if (!is_action && std::ranges::find(own_services, word) == own_services.end()) services.push_back(word);
-            if (word.back() == ']') is_action = false;
-        }
-    }
-    return services;
-}
-
 People::People(const Policy &policy, UserDatabase database, std::vector<std::string> gone)
     : policy_(policy), database_(std::move(database)), gone_(std::move(gone))
 {
@@ -396,10 +370,9 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy, const std:
     Problems problems; // an account whose home is where nobody looks for it would look as if it had none
     check_state_place(policy, &root, problems);
     problems.throw_if_any();
-    const auto services = if_there([] { return read_trusted_file(services_path, services_limit, "list of services for names"); });
     const People people(policy,
                         {[](const std::string &name) { return find_account(name); }, [](Uid uid) { return find_account(uid); }, find_group,
-                         group_members, services_of_users(services)},
+                         group_members, services_of_users()},
                         gone);
     const auto made = made_agent_accounts();
     // The accounts that may own a home: those that apply made, and those that the policy names.

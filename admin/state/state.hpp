@@ -54,9 +54,6 @@ struct UserDatabase {
     std::vector<std::string> services = {}; // besides files of this host, by the names of nsswitch.conf(5): each may not answer just now
 };
 
-// Those of the line `passwd` of nsswitch.conf(5), besides files of this host.
-std::vector<std::string> services_of_users(const std::string &nsswitch);
-
 class People {
 public:
     // Borrows the policy. `gone`: who left this host by the administrator's word. Throws Failure(configuration) if the host does not know a

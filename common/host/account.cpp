@@ -1,5 +1,5 @@
 // Look-ups in the user database, with buffers that grow as far as an entry needs.
-#include "common/host/account.hpp"
+#include "common/host/account_table.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -69,6 +69,15 @@ auto find_entry(const char *kind, const std::string &wanted, int (*look_up)(Key,
     }
 }
 
+const AccountTable *(*find_table)() = [] { return static_cast<const AccountTable *>(nullptr); };
+
+template <typename Entries, typename Key>
+auto value_in(const Entries &entries, const Key &key) -> std::optional<typename Entries::mapped_type>
+{
+    const auto found = entries.find(key);
+    return found == entries.end() ? std::nullopt : std::optional(found->second);
+}
+
 // What programs take for a number: an id, in any base that C knows.
 bool reads_as_number(std::string_view name) noexcept
 {
@@ -98,13 +107,23 @@ const std::vector<Gid> &privileged_gids()
 
 } // namespace
 
+void answer_from_table(const AccountTable *(*find)())
+{
+    find_table = find;
+}
+
 std::optional<Account> find_account(Uid uid)
 {
+    if (const auto *table = find_table()) {
+        const auto name = value_in(table->names, uid.value());
+        return name ? value_in(table->accounts, *name) : std::nullopt;
+    }
     return find_entry("user", std::to_string(uid.value()), ::getpwuid_r, uid.value(), to_account);
 }
 
 std::optional<Account> find_account(const std::string &name)
 {
+    if (const auto *table = find_table()) return value_in(table->accounts, name);
     return find_entry("user", name, ::getpwnam_r, name.c_str(), to_account);
 }
 
@@ -116,11 +135,13 @@ std::string name_or_number(Uid uid)
 
 std::optional<Gid> find_group(const std::string &name)
 {
+    if (const auto *table = find_table()) return value_in(table->groups, name);
     return find_entry("group", name, ::getgrnam_r, name.c_str(), [](const group &entry) { return Gid(entry.gr_gid); });
 }
 
 std::optional<std::string> group_name(Gid gid)
 {
+    if (const auto *table = find_table()) return value_in(table->group_names, gid.value());
     const auto name_of = [](const group &entry) { return std::string(entry.gr_name); };
     return find_entry("group", std::to_string(gid.value()), ::getgrgid_r, gid.value(), name_of);
 }

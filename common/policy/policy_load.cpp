@@ -234,7 +234,14 @@ std::optional<std::string> user_of_file(const std::string &path, const std::stri
 
 bool has_user_files(const std::string &main_file)
 {
-    return is_there(directory_of_users(main_file));
+    try {
+        const auto path = directory_of_users(main_file);
+        const auto directory = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, "policy directory"); });
+        const auto is_users = [](const std::string &name) { return name.front() != '.' && name.ends_with(policy_suffix); };
+        return directory && find_name(directory, is_users, path);
+    } catch (const Failure &) { // a user may pass through it without listing it
+        return true;
+    }
 }
 
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)

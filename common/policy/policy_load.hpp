@@ -24,7 +24,7 @@ std::string directory_of_users(const std::string &main_file);
 // The user of the file `path`, by its place. Empty if it is not in users.d, or its name is not NAME.yaml.
 std::optional<std::string> user_of_file(const std::string &path, const std::string &main_file);
 
-// True if users.d exists: then there may be more users than a start can see.
+// True if users.d has a file, or cannot be listed: then there may be more users than a start can see.
 bool has_user_files(const std::string &main_file);
 
 // The texts of `main_file`, policy.d/*.yaml and users.d/*.yaml beside it, in this order, read through trusted paths

@@ -299,8 +299,12 @@ std::string name_package(const std::string &missing)
 
 void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing)
 {
-    if (network.mode == NetworkMode::full || missing.empty()) return;
-    environment.defaults["PI_OFFLINE"] = {"1", "pi-agent, because fd or rg is missing and the network is restricted"};
+    if (network.mode == NetworkMode::full) return;
+    const bool has_updates = network.mode != NetworkMode::hosts || rule_for(network.hosts, HostRule{"pi.dev"}) != nullptr;
+    if (!has_updates)
+        environment.defaults["PI_OFFLINE"] = {"1", "pi-agent, because no rule names pi.dev, where pi looks for updates"};
+    else if (!missing.empty())
+        environment.defaults["PI_OFFLINE"] = {"1", "pi-agent, because fd or rg is missing and the network is restricted"};
 }
 
 // Places that the caller's shell names: its PATH, its editor, its toolchains, and git's variables, as one of git's hooks has them.

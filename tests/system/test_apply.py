@@ -130,15 +130,30 @@ def test_where_sudo_cannot_read_its_rules_no_new_one_is_installed(applied, insta
         machine.root(["rm", RULE], check=True)
     machine.write("/etc/sudoers.d/zz-broken", "nonsense here =\n", mode=0o440)
     try:
-        status, _, complaint = apply(machine)
-        assert status == INVALID and "visudo -c refuses the sudo configuration, so the new rule was taken back" in complaint
-        assert "zz-broken" in complaint
+        status, done, complaint = apply(machine)
+        assert status == INVALID and "visudo -c refuses the sudo configuration: " in complaint and done == [], (done, complaint)
+        assert "zz-broken" in complaint and "parsed OK" not in complaint
+        assert "zz-broken" in machine.root(["pi-agentctl", "check"]).stderr.decode()
         names = machine.root(["ls", "/etc/sudoers.d"], check=True).stdout.decode().split()
         assert "pi-agent.new" not in names and ("pi-agent" in names) == installed
         if installed:
             assert machine.read(RULE) == before
     finally:
         machine.root(["rm", "/etc/sudoers.d/zz-broken"], check=True)
+
+
+def test_a_file_of_sudos_that_everybody_may_read_is_in_nobodys_way(applied):
+    """sudo takes it; visudo's own check refuses its mode."""
+    machine = applied
+    machine.root(["rm", RULE], check=True)
+    machine.write("/etc/sudoers.d/zz-open", "Defaults:eve !lecture\n", mode=0o644)
+    try:
+        status, done, complaint = apply(machine)
+        assert (status, done, complaint) == (0, [f"done: install the sudo rule {RULE}"], "")
+        assert "zz-open" not in machine.root(["pi-agentctl", "check"], check=True).stderr.decode()
+        assert pi(machine, "--version").returncode == 0
+    finally:
+        machine.root(["rm", "/etc/sudoers.d/zz-open"], check=True)
 
 
 def test_without_visudo_nothing_is_changed(applied):

@@ -50,7 +50,7 @@ WITHOUT_BOB = PLAYING_POLICY.replace("  bob:\n    roots: [~/work]\n", "")
 CASES = {
     "a method whose program is missing": (WITHOUT_BOB + "sandbox: {method: bwrap}\n", lambda machine: moved_away(machine, "/usr/bin/bwrap"), "bwrap needs /usr/bin/bwrap"),
     "an agent that is missing": (WITHOUT_BOB.replace(PLAYING_AGENT, "/usr/lib/pi-agent/nowhere/bin/pi"), None, "/usr/lib/pi-agent/nowhere"),
-    "a root that is gone": (WITHOUT_BOB.replace("~/projects, ", "~/no-such, "), None, "does not exist; create it or remove it from roots"),
+    "a root that is a file": (WITHOUT_BOB.replace("~/projects, ", "/usr/bin/env, "), None, "it is not a directory"),
     "an account of a user's number": (WITHOUT_BOB.replace("users:\n", "users:\n  eve: {roots: [/srv/devs], run_as: clash}\n"), clashing_account, "has the uid of 'alice'"),
     "a group that opens the host": (WITHOUT_BOB.replace("  accounts: per-user\n", "  accounts: per-user\n  group: disk\n"), None, "is a group of administrators"),
 }  # fmt: skip

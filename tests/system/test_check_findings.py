@@ -69,7 +69,7 @@ def test_everything_is_told_at_once(host):
     with moved_away(host, "/usr/bin/bwrap"):
         found, report = warnings(host, policy)
     errors = {error["key"]: error["message"] for error in report["errors"]}
-    assert "this host has no user" in errors["users.nobody-here"] and "bwrap needs /usr/bin/bwrap" in errors["sandbox.method"], report
+    assert "this host has no user" in found["users.nobody-here"] and "bwrap needs /usr/bin/bwrap" in errors["sandbox.method"], report
     assert found["users.alice.roots[1]"] == UNSAFE["/srv/open/of-alice"]
     found, report = warnings(host, policy.replace("method: bwrap", "method: none"))
     assert "so sessions are not sandboxed" in found["sandbox.method"], report

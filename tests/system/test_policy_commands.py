@@ -104,18 +104,47 @@ def test_rollback_from_a_policy_that_was_never_applied_goes_to_the_one_that_was(
 
 def test_rollback_to_what_the_host_does_not_fit_any_more_writes_nothing(applied):
     machine = applied
-    machine.root(["useradd", "--create-home", "dave"], check=True)
-    machine.root(["install", "-d", "-o", "dave", "/home/dave/work"], check=True)
-    try:
-        machine.write(POLICY_FILE, STANDARD_POLICY.replace("  bob:\n", "  dave:\n    roots: [~/work]\n  bob:\n"))
-        apply(machine)
-        machine.write(POLICY_FILE, STANDARD_POLICY)
-        apply(machine)
-    finally:
-        machine.root(["userdel", "--remove", "dave"])
-    assert "this host has no user" in said(machine, "rollback", "--yes", status=INVALID)
+    machine.root(["mkdir", "-p", "/srv/dave"], check=True)
+    machine.write(POLICY_FILE, STANDARD_POLICY.replace("[~/work]", "[~/work, /srv/dave]"))
+    apply(machine)
+    machine.write(POLICY_FILE, STANDARD_POLICY)
+    apply(machine)
+    machine.root("rmdir /srv/dave && touch /srv/dave", check=True)
+    assert "it is not a directory" in said(machine, "rollback", "--yes", status=INVALID)
     assert installed(machine) == STANDARD_POLICY
-    machine.root("userdel pi-agent-dave; rm -rf /var/lib/pi-agent/users/dave")
+    machine.root(["rm", "/srv/dave"], check=True)
+
+
+def test_a_user_a_group_or_a_root_that_is_gone_is_a_warning_and_keeps_nobody_else(applied):
+    """A homes' disk that is not mounted, an account that was deleted: apply, set and rollback go on for all others, and make no account for them."""
+    machine = applied
+    entries = "  gone-user:\n    roots: [~/work]\n  '%gone-group':\n    roots: [/srv/devs]\n  bob:\n"
+    policy = STANDARD_POLICY.replace("  bob:\n", entries).replace("roots: [~/projects,", "roots: [~/no-such-root, ~/projects,")
+    machine.write(POLICY_FILE, policy)
+    words = ("this host has no user 'gone-user'", "this host has no group 'gone-group'", "no-such-root) does not exist")
+    for command in (("check",), ("apply", "--no-canary"), ("apply",)):
+        shown = said(machine, *command)
+        assert all(f"warning: {POLICY_FILE}:" in shown and word in shown for word in words), shown
+    assert machine.root(["getent", "passwd", "pi-agent-gone-user"]).returncode == 2
+    said(machine, "set", "limits.sessions", "3")
+    assert machine.run(["pi", "--version"], cwd="/home/alice/projects").returncode == 0
+    said(machine, "rollback", "--yes", "--no-canary")
+    assert machine.root(["test", "-e", "/etc/pi-agent/policy.d/set.yaml"]).returncode == 1 and installed(machine) == policy
+
+
+def test_a_change_that_needs_no_apply_is_a_step_of_rollback_and_counts_as_applied(applied):
+    machine = applied
+    is_applied = "\npi_agent_policy_applied 1\n"
+    said(machine, "set", "limits.sessions", "3")
+    assert is_applied in said(machine, "metrics")
+    said(machine, "set", "limits.sessions", "4", "--dry-run")
+    said(machine, "set", "limits.sessions", "5")
+    assert is_applied in said(machine, "metrics")
+    said(machine, "rollback", "--yes", "--no-canary")
+    assert said(machine, "get", "limits.sessions") == "3\n"
+    said(machine, "user", "add", "eve", "--root", "/srv/devs")  # needs apply
+    assert "\npi_agent_policy_applied 0\n" in said(machine, "metrics")
+    machine.root(["rm", "-r", "/etc/pi-agent/users.d", "/etc/pi-agent/policy.d/set.yaml"], check=True)
 
 
 def test_rollback_that_cannot_write_one_file_writes_none(applied):

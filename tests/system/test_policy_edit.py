@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from administering import BUSY, NOTHING, USAGE, answer, ctl, said
+from administering import BUSY, NOTHING, SYSTEM_FAILURE, USAGE, answer, ctl, said
 from launching import DEMO, DENIED, INVALID, POLICY_FILE, STANDARD_POLICY, owner_and_mode, pi
 
 PARTS, USERS = "/etc/pi-agent/policy.d", "/etc/pi-agent/users.d"
@@ -17,6 +17,7 @@ assert COMMENTED != STANDARD_POLICY
 
 @pytest.fixture
 def host(machine):
+    machine.root(["rm", "-rf", PARTS, USERS], check=True)
     machine.install_policy(COMMENTED)
     yield machine
     machine.root(["rm", "-rf", PARTS, USERS], check=True)
@@ -130,6 +131,62 @@ def test_a_key_is_set_in_a_file_of_its_own_and_a_users_in_the_users(host):
     assert "policy is valid: " in said(machine, "check")
 
 
+def test_allow_adds_a_host_wherever_the_list_stands_and_touches_nothing_else(host):
+    machine = host
+    assert "network is full (the default)" in said(machine, "allow", "github.com", status=NOTHING)
+    lists = {
+        "network:\n  hosts:  # what we need\n    - github.com   # code\n    - \"*.example.org\"\n  # more\nbox_notes: true\n":
+            ("    - \"*.example.org\"\n", "    - \"*.example.org\"\n    - mirror.example\n"),
+        "network: {hosts: [github.com, 'b.example:22']} # [not here]\n": ("22']", "22', mirror.example]"),
+        "network:\n  hosts: []\n  may_grant: [c.example]\n": ("hosts: []", "hosts: [mirror.example]"),
+        "network:\n  hosts: [github.com,\n          b.example]\n": ("b.example]", "b.example, mirror.example]"),
+    }  # fmt: skip
+    for text, (before, after) in lists.items():
+        machine.write(POLICY_FILE, COMMENTED + text)
+        assert f"would: write {POLICY_FILE}" in said(machine, "allow", "mirror.example", "-n") and machine.read(POLICY_FILE).decode() == COMMENTED + text
+        shown = said(machine, "allow", "mirror.example", "github.com" if "github" in text else "mirror.example", "mirror.example:443")
+        assert f"done: write {POLICY_FILE}\n" in shown and "nothing to apply: the next start follows this\n" in shown, shown
+        assert machine.read(POLICY_FILE).decode() == COMMENTED + text.replace(before, after)
+        assert said(machine, "allow", "mirror.example") == "the policy says that already\n"
+        assert "mirror.example" in answer(machine, "explain", "--user", "alice")["network"]["hosts"]
+    before = files(machine)
+    for wrong, words in (("https://github.com/", "has a path"), ("*.github.io", "anybody can have a name below"), ("a b", "'a b'")):
+        assert words in said(machine, "allow", wrong, status=INVALID if "github.io" in wrong else USAGE) and files(machine) == before
+    machine.write(POLICY_FILE, COMMENTED + "network: none\n")
+    assert f"network ({POLICY_FILE}:" in said(machine, "allow", "mirror.example", status=INVALID)
+
+
+def test_allow_for_one_user_begins_with_what_holds_for_them(host):
+    machine = host
+    machine.write(POLICY_FILE, COMMENTED + "network: {hosts: [github.com], may_grant: [c.example]}\n")
+    said(machine, "user", "add", "eve", "--root", "/srv/devs")
+    shown = said(machine, "allow", "mirror.example", "--user", "eve")
+    assert f"users.eve.network is a list of its own from now on: it begins as {POLICY_FILE}:" in shown, shown
+    assert machine.read(EVES).decode() == f"{HEAD}roots: [/srv/devs]\nnetwork: {{hosts: [github.com, mirror.example], may_grant: [c.example]}}\n"
+    shown = said(machine, "allow", "d.example")
+    assert f"unchanged: users.eve.network ({EVES}:3" in shown, shown
+    said(machine, "allow", "d.example", "--user", "eve")
+    assert "d.example" in machine.read(EVES).decode() and machine.read(EVES).decode().startswith(HEAD)
+    assert "the policy has no entry users.carol" in said(machine, "allow", "d.example", "--user", "carol", status=USAGE)
+    assert "users.bob stands here" in said(machine, "allow", "x.example", "--user", "bob", status=INVALID)
+    assert "this host has no user nobody-here" in said(machine, "allow", "d.example", "--user", "nobody-here", status=USAGE)
+
+
+def test_set_shows_what_it_takes_away_and_warns_of_what_counts_for_nothing(host):
+    machine = host
+    said(machine, "set", "network", "{hosts: [github.com]}")
+    shown = said(machine, "set", "network", "none")
+    assert "    -network: {hosts: [github.com]}\n" in shown, shown
+    said(machine, "set", "network", "{hosts: [github.com]}")
+    shown = said(machine, "set", "env.HTTPS_PROXY", "http://proxy.example:3128")
+    assert "env.HTTPS_PROXY: counts for nothing: network (" in shown, shown
+    assert "counts for nothing" not in said(machine, "set", "env.OTHER", "1")  # it was told
+    shown = said(machine, "set", "models.providers.local", "{baseUrl: 'http://127.0.0.1:11434/v1', api: openai-completions}")
+    assert 'leads to 127.0.0.1:11434, which network.hosts (' in shown and 'add "localhost:11434" to network.hosts' in shown, shown
+    said(machine, "allow", "localhost:11434")
+    assert "11434" not in said(machine, "check")
+
+
 def test_get_prints_what_the_files_say(host):
     machine = host
     assert said(machine, "get", "users.bob.roots") == "[~/work]\n"
@@ -178,33 +235,55 @@ def test_a_second_user_needs_accounts_to_be_said_and_nothing_is_written_before(h
 
 
 def test_the_emergency_stop_can_be_said_whatever_is_wrong_with_the_host(host):
-    """Someone whom the host does not know any more is still in the policy."""
+    """A user's root has become a file."""
     machine = host
-    machine.write(POLICY_FILE, COMMENTED.replace("users:\n", "users:\n  nobody-here:\n    roots: [~/projects]\n"))
-    assert "this host has no user 'nobody-here'" in said(machine, "set", "network", "none", status=INVALID)
+    machine.write(POLICY_FILE, COMMENTED.replace("users:\n", "users:\n  eve:\n    roots: [/usr/bin/env]\n"))
+    assert "it is not a directory" in said(machine, "set", "network", "none", status=INVALID)
     shown = said(machine, "set", "wrapper.enable", "false")
     assert f"done: write {SET}\n" in shown and "wrapper.enable is false: nobody may start pi" in shown, shown
     assert pi(machine, "--version").returncode == DENIED
-    assert "this host has no user 'nobody-here'" in said(machine, "set", "wrapper.enable", "true", status=INVALID)
+    assert "it is not a directory" in said(machine, "set", "wrapper.enable", "true", status=INVALID)
 
 
-def test_users_d_is_neither_made_nor_left_for_a_policy_that_says_no_accounts(host):
-    """With that directory, whatever is in it, nobody would start by a policy of one user."""
+def test_users_d_without_a_file_is_in_nobodys_way(host):
+    """The package makes it; a policy of one user need not say agent.accounts before the first file."""
     machine = host
     machine.root("rm -rf /var/lib/pi-agent/users/eve", check=True)
     machine.write(POLICY_FILE, "version: 1\nagent: {binary: /usr/lib/pi-agent/agent/bin/pi}\nusers:\n  eve:\n    roots: [/srv/devs]\n")
     shown = said(machine, "edit", "users.d/alice.yaml", status=INVALID)
     assert "sudo pi-agentctl set agent.accounts per-user" in shown and machine.root(["test", "-e", USERS]).returncode == 1, shown
     machine.root(["mkdir", USERS], check=True)
-    shown = said(machine, "check", status=INVALID)
-    assert "agent.accounts: missing, and more than one user is possible in users.d" in shown, shown
-    said(machine, "set", "limits.sessions", "3")
-    assert machine.root(["test", "-e", USERS]).returncode == 1
     assert "policy is valid: " in said(machine, "check")
+    said(machine, "set", "limits.sessions", "3")
+    said(machine, "apply", "--no-canary")
+    assert pi(machine, "--version", user="eve", cwd="/srv/devs").returncode == 0
+    machine.write(f"{USERS}/bob.yaml", "roots: [~/work]\n")
+    assert "agent.accounts: missing, and more than one user is possible in users.d" in said(machine, "check", status=INVALID)
+    assert pi(machine, "--version", user="eve", cwd="/srv/devs").returncode == INVALID
+    machine.root(["chmod", "0711", USERS], check=True)  # whose users cannot list it: there may be a file
+    machine.root(["rm", f"{USERS}/bob.yaml"], check=True)
+    assert pi(machine, "--version", user="eve", cwd="/srv/devs").returncode == INVALID
     said(machine, "set", "agent.accounts", "per-user")
-    machine.root(["mkdir", "-m", "0711", USERS], check=True)
-    said(machine, "set", "limits.sessions", "4")
-    assert owner_and_mode(machine, USERS) == "root:root 711"  # where it is in nobody's way, it stays as somebody made it
+    assert owner_and_mode(machine, USERS) == "root:root 711"
+
+
+def test_a_tree_is_checked_without_root_and_without_this_host(host):
+    machine = host
+    tree = "/home/alice/projects/policy"
+    machine.run(f"mkdir -p {tree}/policy.d {tree}/users.d", check=True)
+    files = {"policy.yaml": "version: 1\nagent: {accounts: per-user}\nusers: {nobody-here: {roots: [/srv/x]}}\n", "policy.d/a.yaml": "network: none\n", "users.d/zoe.yaml": "roots: [~/zoe]\n"}
+    for name, text in files.items():
+        machine.write(f"{tree}/{name}", text, owner="alice")
+    check = ["pi-agentctl", "check", "--directory", tree]
+    done = machine.run(check, check=True)
+    assert b"policy is valid: 2 entries" in done.stdout and b"not verified: this host" in done.stdout, done
+    machine.write(f"{tree}/policy.d/b.yaml", "network: full\n", owner="alice")
+    machine.write(f"{tree}/users.d/zoe.yml", "", owner="alice")
+    done = machine.run(check)
+    assert done.returncode == INVALID and f"{tree}/policy.d/b.yaml:1:1: network: given twice".encode() in done.stderr and b"zoe.yml: is not read" in done.stderr, done
+    assert machine.run([*check, "--json"]).returncode == INVALID
+    assert machine.run(["pi-agentctl", "check", "--directory", "/nowhere"]).returncode == SYSTEM_FAILURE
+    machine.run(["rm", "-r", tree], check=True)
 
 
 def test_one_command_at_a_time_changes_the_policy(host):

@@ -57,6 +57,26 @@ TEST_CASE("per-user accounts are one for each user and each member of a group, a
     CHECK(names_of(needed_agent_accounts(policy, members)) == "pi-agent-alice helper pi-agent-carol pi-agent-dave");
 }
 
+TEST_CASE("nobody whom the host does not know gets an account")
+{
+    const auto policy = parse("version: 1\nagent: {accounts: per-user}\nusers: {alice: {roots: [/srv/a]}, '%devs': {roots: [/srv/d]}}\n");
+    const auto is_known = [](const std::string &user) { return user == "dave"; };
+    CHECK(names_of(needed_agent_accounts(policy, members, is_known)) == "pi-agent-dave");
+}
+
+TEST_CASE("numbers of agents are those of the system and of a range of their own, and free ones belong to nobody")
+{
+    CHECK(is_agents_number(Uid(999)));
+    CHECK_FALSE(is_agents_number(Uid(1000)));
+    CHECK_FALSE(is_agents_number(Uid(69999)));
+    CHECK(is_agents_number(Uid(70000)));
+    CHECK_FALSE(is_agents_number(Uid(100000)));
+    for (const auto number : free_numbers(3)) {
+        CHECK_FALSE(find_account(Uid(number)));
+        CHECK_FALSE(group_name(Gid(number)));
+    }
+}
+
 TEST_CASE("what is missing becomes lines for systemd-sysusers")
 {
     const auto policy = parse("version: 1\nagent: {accounts: shared, user: ai, group: agents}\nusers: {alice: {roots: [/srv/a]}, bob: "
@@ -71,6 +91,12 @@ TEST_CASE("what is missing becomes lines for systemd-sysusers")
                                             "m helper agents\n"
                                             "m old agents\n");
     CHECK(sysusers_text(policy, {}).empty());
+    missing.group = false;
+    missing.members.clear();
+    const auto numbered = sysusers_text(policy, missing, {70005}); // the shared account keeps a number of the system's
+    CHECK(numbered == "u ai -:agents \"pi-agent\" /var/lib/pi-agent -\n"
+                      "u helper 70005 \"pi-agent of bob\" /var/lib/pi-agent -\n"
+                      "m helper agents\n");
 }
 
 TEST_CASE("an account that exists is not missing, but may lack the group")

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <map>
+#include <sstream>
 
 using namespace pi_agent;
 
@@ -67,6 +68,33 @@ TEST_CASE("an event without a count stands for one connection, and one without a
     REQUIRE(denials.size() == 1);
     CHECK(denials[0].count == 1);
     CHECK(denials[0].host.empty());
+}
+
+TEST_CASE("as YAML each host is there once, the most wanted first, with its port and quotes; what no name allows is a comment")
+{
+    const auto denied = [](const std::string &host, std::uint64_t port, const std::string &code, std::uint64_t count) {
+        DeniedConnection denial;
+        denial.time_usec = 1'800'000'000'000'000;
+        denial.user = "alice";
+        denial.host = host;
+        denial.port = port;
+        denial.code = code;
+        denial.reason = "because of " + code;
+        denial.count = count;
+        return denial;
+    };
+    const auto text =
+        to_yaml({denied("a.example", 443, "no-rule", 1), denied("b.example", 22, "no-rule", 2), denied("A.example", 443, "no-rule", 4),
+                 denied("fd00::1", 8443, "no-name", 1), denied("c.example", 443, "encrypted-name", 1),
+                 denied("d.example\\x22]: [", 443, "no-rule", 9), denied("", 0, "", 7)});
+    CHECK(text.find("network:\n  hosts:\n    - \"a.example\" # 5 times, alice; last 20") != std::string::npos);
+    CHECK(text.find("    - \"b.example:22\" # 2 times") > text.find("a.example"));
+    CHECK(text.find("    - \"[fd00::1]:8443\" # 1 times") != std::string::npos);
+    CHECK(text.find("# c.example:443: because of encrypted-name (1 times, alice") != std::string::npos);
+    std::istringstream lines(text); // what an agent chose is in no line of YAML but as a rule that the policy takes
+    for (std::string line; std::getline(lines, line);)
+        CHECK((line.starts_with("#") || line.find("d.example") == std::string::npos));
+    CHECK(text.find("7 times") == std::string::npos);
 }
 
 } // namespace denials_test

@@ -90,11 +90,13 @@ TEST_CASE("whom a directory service may only not know just now is in doubt until
 TEST_CASE("services are those of the line passwd that are not files of this host")
 {
     using Services = std::vector<std::string>;
-    CHECK(services_of_users("passwd: files systemd\ngroup: files ldap\n").empty());
-    CHECK(services_of_users("").empty());
-    CHECK(services_of_users("#passwd: files ldap\npasswd:\tfiles # ldap\n").empty());
-    CHECK(services_of_users(" passwd : files [NOTFOUND = continue UNAVAIL=return] sss [!SUCCESS=return] ldap") == Services{"sss", "ldap"});
-    CHECK(services_of_users("passwd: compat\n") == Services{"compat"}); // may ask NIS
+    CHECK(services_of("passwd", "passwd: files systemd\ngroup: files ldap\n").empty());
+    CHECK(services_of("group", "passwd: files systemd\ngroup: files ldap\n") == Services{"ldap"});
+    CHECK(services_of("passwd", "").empty());
+    CHECK(services_of("passwd", "#passwd: files ldap\npasswd:\tfiles # ldap\n").empty());
+    CHECK(services_of("passwd", " passwd : files [NOTFOUND = continue UNAVAIL=return] sss [!SUCCESS=return] ldap") ==
+          Services{"sss", "ldap"});
+    CHECK(services_of("passwd", "passwd: compat\n") == Services{"compat"}); // may ask NIS
 }
 
 TEST_CASE("where the host does not know whom the policy names, nobody can tell who left")

@@ -46,6 +46,16 @@ TEST_CASE("nothing is downloaded where the network is restricted and something i
         keep_from_downloading(input, {mode, {}, {}}, {"rg"});
         CHECK(layer_environment(input)["PI_OFFLINE"].value == "1");
     }
+    input.defaults.clear();
+    NetworkPolicy hosts{NetworkMode::hosts, {}, {}, {{"github.com"}}};
+    keep_from_downloading(input, hosts, {}); // no rule names where pi looks for updates
+    CHECK(layer_environment(input)["PI_OFFLINE"].value == "1");
+    input.defaults.clear();
+    hosts.hosts.push_back({"pi.dev"});
+    keep_from_downloading(input, hosts, {});
+    CHECK(layer_environment(input).count("PI_OFFLINE") == 0);
+    keep_from_downloading(input, hosts, {"rg"});
+    CHECK(layer_environment(input)["PI_OFFLINE"].value == "1");
     input.host_files = {{"PI_OFFLINE", "", "file:1"}};
     CHECK(layer_environment(input)["PI_OFFLINE"].value.empty());
 }
