@@ -17,14 +17,19 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto to_tell = std::chrono::milliseconds(1700);      // a user hears of a proxy that is gone or slow within two seconds
+constexpr auto to_tell = std::chrono::milliseconds(1500);      // a user hears of a proxy that is gone or slow within two seconds
 constexpr auto to_connect = std::chrono::milliseconds(600);    // at least, however long the resolver took
 constexpr auto for_an_answer = std::chrono::seconds(20);       // it connects meanwhile, and some hosts are slow
 constexpr auto for_a_name = std::chrono::milliseconds(500);    // of the host's own resolver
 constexpr auto nobody_is_asked_for = std::chrono::seconds(60); // where that did not answer in time
 constexpr std::size_t remembered = 256;
 constexpr int most_heads_between = 8;
-constexpr HeadRules rules_of_answers = {request_head_limit, 100, ""}; // what it says of a body means nothing in an answer to CONNECT
+constexpr std::size_t without_limit = 1024UL * 1024;
+
+HeadRules rules_of_answers()
+{
+    return {defence_is_on("via-head") ? request_head_limit : without_limit, 100, ""};
+}
 
 std::string basic(const std::string &login)
 {
@@ -41,7 +46,9 @@ unsigned status_of_answer(std::string_view head)
 {
     http::response_parser<http::buffer_body> parser;
     parser.skip(true);
-    put_head(head, parser, rules_of_answers);
+    const HeadRules rules = rules_of_answers();
+    read_fields(head, rules);
+    put_head(std::string(head.substr(0, head.find(head_line_end))) + "\r\n\r\n", parser, rules); // a body's length means nothing here
     return parser.get().result_int();
 }
 
@@ -123,7 +130,7 @@ private:
         if (problem) return fail(answer_.empty() && is_cut(problem) ? DenialReason::proxy_gone : DenialReason::proxy_unreadable);
         const std::size_t before = answer_.size();
         answer_.append(bytes.data(), count);
-        const std::size_t head = find_head(answer_, request_head_limit);
+        const std::size_t head = find_head(answer_, rules_of_answers().bytes);
         socket_->receive(asio::buffer(bytes, head == 0 ? count : head - before), 0, problem);
         if (problem) return fail(DenialReason::proxy_gone);
         if (head == 0) return wait();
@@ -137,7 +144,8 @@ private:
     void take(unsigned status)
     {
         answer_.clear();
-        if (status >= 100 && status < 200 && status != 101 && ++heads_between_ <= most_heads_between) return wait();
+        if (status >= 100 && status < 200 && status != 101 && (++heads_between_ <= most_heads_between || !defence_is_on("via-head")))
+            return wait();
         if ((status < 200 || status >= 300) && defence_is_on("via-status")) return fail(reason_of_status(status));
         timer_.cancel();
         std::exchange(when_reached_, nullptr)({std::move(*socket_), {}, {}});
@@ -197,7 +205,8 @@ ProxyAbove::ProxyAbove(const GateRule &via, const std::string &login, const std:
 
 bool ProxyAbove::is_direct(const Host &host) const
 {
-    if (is_loopback(host) || (host.address && (is_link_local(*host.address) || is_metadata({host.text})))) return true;
+    const bool is_own_place = is_loopback(host) || (host.address && (is_link_local(*host.address) || is_metadata({host.text})));
+    if (is_own_place && defence_is_on("via-own-places")) return true;
     return find_rule(direct_, {host.text}).rule != nullptr;
 }
 

@@ -35,7 +35,7 @@ NAMES = {
 }  # fmt: skip
 # A proxy above the host, which alone knows these (proxy_above.py), and has one more address.
 HIDDEN = {"only.example": OUTSIDE, "deep.only.example": OUTSIDE, "inner.example": PRIVATE, "self.example": "127.0.0.1"}
-PROXY_PORTS = (3128, 443)
+PROXY_PORTS = (3128, 8443, 22)
 KINDS = {"proxy": 0, "reverse": 1, "transparent": 2, "dns_udp": 3, "dns_tcp": 4}
 LISTENERS = [
     ("proxy", socket.AF_INET, "127.0.0.1", 0), ("dns_udp", socket.AF_INET, "127.0.0.53", 53), ("dns_tcp", socket.AF_INET, "127.0.0.53", 53),
@@ -272,7 +272,8 @@ class Driver:
 
         if here or not hasattr(self, "above"):
             dial = lambda address: in_network(self.outside, socket.create_connection, address)  # noqa: E731
-            places = [(socket.AF_INET, PROXY, port) for port in PROXY_PORTS] + [(socket.AF_INET6, PROXY_6, 3128), (socket.AF_INET, "127.0.0.1", 3128)]
+            families = {PROXY: socket.AF_INET, PROXY_6: socket.AF_INET6, "127.0.0.1": socket.AF_INET}
+            places = [(family, address, port) for address, family in families.items() for port in PROXY_PORTS]
             listeners = [listen(*place) for place in here] if here else [in_network(self.outside, listen, *place) for place in places]
             self.above = Proxy(listeners, {**HIDDEN, **{name: addresses[-1] for name, addresses in NAMES.items()}}, dial)
         heads, self.above.heads = self.above.heads, []
