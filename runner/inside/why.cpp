@@ -10,7 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t list_limit = 8UL * 1024 * 1024; // bytes: two thousand rules with their places
+constexpr std::size_t list_limit = 8UL * 1024 * 1024; // bytes: three thousand rules with their places
 
 std::optional<std::string> read_list(const std::string &path)
 {
@@ -125,6 +125,10 @@ SessionHosts decode_session_hosts(std::string_view text)
             hosts.network.hosts.push_back(take_rule(rest, line));
         else if (kind == "grant")
             hosts.network.may_grant.push_back(take_rule(rest, line));
+        else if (kind == "via")
+            hosts.network.via = take_rule(rest, line);
+        else if (kind == "direct")
+            hosts.network.direct.push_back(take_rule(rest, line));
         else if (kind == "provider") {
             const std::string name = take_word(rest, line);
             const std::string host = take_word(rest, line);

@@ -229,6 +229,8 @@ struct SessionHosts {
 //   network PLACE
 //   host HOST:PORT PLACE
 //   grant HOST:PORT PLACE      its user may add it
+//   via HOST:PORT PLACE        the proxy above the gate
+//   direct HOST:443 PLACE      not by that proxy, at any port
 //   provider NAME HOST PLACE
 inline std::string encode(const SessionHosts &hosts)
 {
@@ -240,6 +242,9 @@ inline std::string encode(const SessionHosts &hosts)
         text += line_of("host " + host_and_port(rule.host, rule.port), rule.where);
     for (const auto &rule : hosts.network.may_grant)
         text += line_of("grant " + host_and_port(rule.host, rule.port), rule.where);
+    if (const auto &via = hosts.network.via) text += line_of("via " + host_and_port(via->host, via->port), via->where);
+    for (const auto &rule : hosts.network.direct)
+        text += line_of("direct " + host_and_port(rule.host, rule.port), rule.where);
     for (const auto &provider : hosts.providers)
         text += line_of("provider " + provider.name + " " + provider.host, provider.where);
     return text;
