@@ -1,6 +1,7 @@
 // The canary's questions. The kernel, or the gate, answers each one differently when a defence is missing.
 #include "runner/inside/canary.hpp"
 
+#include "common/decide/explained.hpp"
 #include "common/host/identity.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/plan/gate_plan.hpp"
@@ -313,10 +314,9 @@ std::string ask_for_tunnel(const std::string &place)
 // Whether the proxy above the gate leads to the first host of the policy that is reached by it.
 void look_at_proxy(Findings &findings)
 {
-    const UniqueFd file =
-        open_if_there("opening the list of hosts", FdRef(AT_FDCWD), std::string("/") + network_file, O_RDONLY | O_CLOEXEC);
-    if (!file) return;
-    const NetworkPolicy network = decode_session_hosts(read_whole(file, list_of_hosts_limit, network_file)).network;
+    const auto hosts = find_session_hosts("/");
+    if (!hosts || !hosts->network.via) return;
+    const NetworkPolicy &network = hosts->network;
     const auto first = std::find_if(network.hosts.begin(), network.hosts.end(), [&](const HostRule &rule) {
         return !is_wildcard(rule) && rule.host.find('/') == std::string::npos && goes_by_proxy(network, rule);
     });

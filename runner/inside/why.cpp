@@ -53,10 +53,9 @@ std::string denial_of(const std::string &place, std::string_view denials)
 
 WhyAnswer why_host(const std::string &question, const HostRule &asked, const std::string &root)
 {
-    const auto list = read_list(root + network_file);
-    if (!list) return {true, escape_for_display(question) + ": this session has no list of hosts; /AGENTS.md says what its network is\n"};
-    const SessionHosts hosts = decode_session_hosts(*list);
-    const auto access = host_access(hosts.network, hosts.providers, asked);
+    const auto hosts = find_session_hosts(root);
+    if (!hosts) return {true, escape_for_display(question) + ": this session has no list of hosts; /AGENTS.md says what its network is\n"};
+    const auto access = host_access(hosts->network, hosts->providers, asked);
     const bool is_free = access.reach == Reach::yes;
     const std::string where = to_string(access.where);
     std::string text = asked.host + " port " + std::to_string(asked.port) + (is_free ? ": allowed: " : ": denied: ") + access.rule +
@@ -111,6 +110,12 @@ WhyAnswer why(const std::string &asked, const std::string &root)
     WhyAnswer answer = why_host(asked, *host, root);
     answer.text += hint_of_file(asked, *host);
     return answer;
+}
+
+std::optional<SessionHosts> find_session_hosts(const std::string &root)
+{
+    const auto list = read_list(root + network_file);
+    return list ? std::optional(decode_session_hosts(*list)) : std::nullopt;
 }
 
 SessionHosts decode_session_hosts(std::string_view text)
