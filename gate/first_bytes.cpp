@@ -339,12 +339,12 @@ std::string refusal_in(Speech speech, std::optional<DenialReason> reason, const 
         if (reason == DenialReason::other_name || reason == DenialReason::no_name) return write_alert(Alert::unrecognized_name);
         return write_alert(reason == DenialReason::malformed ? Alert::decode_error : Alert::access_denied);
     }
-    const unsigned status = !reason                                                               ? 504
-                            : reason == DenialReason::malformed                                   ? 400
-                            : reason == DenialReason::too_slow                                    ? 408
-                            : reason == DenialReason::too_many || reason == DenialReason::no_room ? 503
-                            : reason == DenialReason::no_address                                  ? 502
-                                                                                                  : 403;
+    const unsigned status = !reason                                                                    ? 504
+                            : reason == DenialReason::malformed                                        ? 400
+                            : reason == DenialReason::too_slow                                         ? 408
+                            : reason == DenialReason::too_many || reason == DenialReason::no_room      ? 503
+                            : reason == DenialReason::no_address || reason >= DenialReason::proxy_gone ? 502
+                                                                                                       : 403;
     return write_refusal(status, reason, "text/plain; charset=utf-8", "pi-agent: " + text + "\n");
 }
 

@@ -107,28 +107,62 @@ private:
     std::size_t next_ = 0, open_ = 0;
 };
 
-// The gate's descriptors and memory are the session's to use up; then nothing was denied.
-bool is_full(const error_code &problem)
-{
-    return problem == asio::error::no_descriptors || problem == asio::error::no_memory || problem == asio::error::no_buffer_space ||
-           problem == boost::system::errc::too_many_files_open_in_system;
-}
-
-// Of a rule that allows it, or of none.
+// Of a rule that allows it, or of none. Its steps are in their order.
 struct Attempt {
     Gate &gate;
     Target target;
     std::string where;
     WhenReached when_reached;
+    bool is_any_loopback = false; // a rule means whatever the host has there
+    std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 
     void fail(std::optional<DenialReason> reason) const { when_reached({{}, reason, where, {}}); }
+    void fail_at_proxy(DenialReason reason) const { when_reached({{}, reason, gate.above->where, {}}); }
 
-    void dial_all(const std::vector<Address> &good) const
+    void start() const
     {
-        dial(gate.loop, good, target.port, [self = *this](const error_code &problem, tcp::socket socket) {
-            if (problem) return self.fail(is_full(problem) ? std::optional(DenialReason::no_room) : std::nullopt);
-            self.when_reached({std::move(socket), {}, self.where, {}});
+        if (!gate.above) return choose_way();
+        gate.above->find_itself(gate, [self = *this] {
+            const auto &above = *self.gate.above;
+            const bool is_other_port = is_loopback(self.target.host) && self.target.port != above.at.port;
+            if (!above.is_found() && !is_other_port) return self.fail_at_proxy(DenialReason::proxy_gone);
+            if (self.target.host.text == above.at.host.text && !is_other_port && defence_is_on("via-itself"))
+                return self.fail_at_proxy(DenialReason::proxy_itself);
+            self.choose_way();
         });
+    }
+
+    void choose_way() const
+    {
+        const bool by_proxy = gate.above && !gate.above->is_direct(target.host);
+        // "localhost" is whatever the host has there. A rule for an address, or a range of them, means this one alone.
+        if (is_any_loopback) return dial_all({asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()});
+        if (target.host.address) return by_proxy ? ask_proxy({*target.host.address}) : dial_all({*target.host.address});
+        const auto found = [self = *this, by_proxy](const Lookup::Answer &answer) { self.judge(answer, by_proxy); };
+        if (by_proxy) return gate.above->find_soon(gate, target.host.text, found);
+        gate.lookup.find(target.host.text, found);
+    }
+
+    void judge(const Lookup::Answer &found, bool by_proxy) const
+    {
+        // Of a name that nobody answered for, nothing is denied: the host's own programs do not find it either. The proxy may know it; that
+        // it means itself by it shows at its port alone.
+        if (found.addresses.empty() && by_proxy)
+            return target.port == gate.above->at.port && defence_is_on("via-itself") ? fail_at_proxy(DenialReason::proxy_itself)
+                                                                                     : ask_proxy({});
+        if (found.addresses.empty()) return fail(found.is_known ? std::optional(DenialReason::no_address) : std::nullopt);
+        const auto is_v6 = [](const Address &address) { return address.is_v6(); };
+        const auto go = [self = *this, by_proxy](const std::vector<Address> &addresses, const std::vector<asio::ip::network_v6> &prefixes) {
+            by_proxy ? self.ask_if_good(addresses, prefixes) : self.dial_good(addresses, prefixes);
+        };
+        if (std::none_of(found.addresses.begin(), found.addresses.end(), is_v6)) return go(found.addresses, {});
+        const auto translate = [go, by_proxy, addresses = found.addresses, is_v6](const Lookup::Answer &known) {
+            auto judged = addresses;
+            if (!known.is_known && !by_proxy) std::erase_if(judged, is_v6); // nobody says which of them have an address of IPv4 inside
+            go(judged, translating_prefixes(known.addresses));
+        };
+        if (by_proxy) return gate.above->find_soon(gate, translation_name, translate);
+        gate.lookup.find(translation_name, translate);
     }
 
     // Whether a name may lead there. What listens on this host, or beside it, trusts who comes from there: a rule has to name it.
@@ -148,18 +182,34 @@ struct Attempt {
         dial_all(found);
     }
 
-    void look_up() const
+    void dial_all(const std::vector<Address> &good) const
     {
-        gate.lookup.find(target.host.text, [self = *this](const Lookup::Answer &found) {
-            // Of a name that nobody answered for, nothing is denied: the host's own programs do not find it either.
-            if (found.addresses.empty()) return self.fail(found.is_known ? std::optional(DenialReason::no_address) : std::nullopt);
-            const auto is_v6 = [](const Address &address) { return address.is_v6(); };
-            if (std::none_of(found.addresses.begin(), found.addresses.end(), is_v6)) return self.dial_good(found.addresses, {});
-            self.gate.lookup.find(translation_name, [self, addresses = found.addresses, is_v6](const Lookup::Answer &known) mutable {
-                if (!known.is_known) std::erase_if(addresses, is_v6); // nobody says which of them have an address of IPv4 inside
-                self.dial_good(addresses, translating_prefixes(known.addresses));
-            });
+        if (is_proxys(good)) return fail_at_proxy(DenialReason::proxy_itself);
+        dial(gate.loop, good, target.port, [self = *this](const error_code &problem, tcp::socket socket) {
+            if (problem) return self.fail(is_full(problem) ? std::optional(DenialReason::no_room) : std::nullopt);
+            self.when_reached({std::move(socket), {}, self.where, {}});
         });
+    }
+
+    // The proxy chooses among a name's addresses, so each has to be good.
+    void ask_if_good(const std::vector<Address> &found, const std::vector<asio::ip::network_v6> &translating) const
+    {
+        const auto is_bad = [&](const Address &address) { return !may_dial(address, translating); };
+        const auto bad = std::find_if(found.begin(), found.end(), is_bad);
+        if (bad != found.end()) return when_reached({{}, DenialReason::private_address, where, to_host(*bad).text});
+        ask_proxy(found);
+    }
+
+    void ask_proxy(const std::vector<Address> &known) const
+    {
+        if (is_proxys(known)) return fail_at_proxy(DenialReason::proxy_itself);
+        gate.above->open_tunnel(gate, target, begun, when_reached);
+    }
+
+    [[nodiscard]] bool is_proxys(const std::vector<Address> &addresses) const
+    {
+        const auto is_proxy = [&](const Address &address) { return gate.above->is_itself(gate, address, target.port); };
+        return gate.above && std::any_of(addresses.begin(), addresses.end(), is_proxy);
     }
 };
 
@@ -343,7 +393,8 @@ std::string text_of_denial(const GateDenial &denial)
     const DenialText &reason = text_of(denial.reason);
     const std::string what = denial.host.empty() ? "The connection" : denial.host + ":" + std::to_string(denial.port);
     std::string text = what + " is denied: " + meaning_of(denial) + ".";
-    if (!denial.where.empty()) text += " The rule is at " + denial.where + ".";
+    const bool is_proxys = denial.reason >= DenialReason::proxy_itself;
+    if (!denial.where.empty()) text += (is_proxys ? " The proxy is at " : " The rule is at ") + denial.where + ".";
     if (*reason.key != '\0') text += std::string(" Ask the administrator: the policy's key '") + reason.key + "' would change it.";
     return text;
 }
@@ -353,6 +404,7 @@ std::string text_of_denial(const GateDenial &denial)
 Gate::Gate(asio::io_context &the_loop, FdRef runner, const GateOrder &order)
     : loop(the_loop), idle(order.idle_seconds), rules(order.rules), denials(the_loop, runner), lookup(the_loop)
 {
+    if (!order.via.empty()) above.emplace(order.via.front(), order.login, order.direct);
 }
 
 std::shared_ptr<void> Gate::count_connection(bool is_at_route)
@@ -374,19 +426,15 @@ std::optional<Reached> why_not(const Gate &gate, const Target &target)
 
 void reach_name(Gate &gate, const Target &target, WhenReached when_reached)
 {
-    Attempt{gate, target, {}, std::move(when_reached)}.look_up();
+    Attempt{gate, target, {}, std::move(when_reached)}.start();
 }
 
 void reach(Gate &gate, const Target &target, WhenReached when_reached)
 {
     const RuleAnswer answer = gate.rules.find(target.host, target.port);
     if (auto refused = refused_by(answer)) return when_reached(std::move(*refused));
-    const Attempt attempt{gate, target, answer.rule->where, std::move(when_reached)};
-    // "localhost" is whatever the host has there. A rule for an address, or a range of them, means this one alone.
-    if (is_loopback(target.host) && (!target.host.address || answer.rule->host == "localhost"))
-        return attempt.dial_all({asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()});
-    if (target.host.address) return attempt.dial_all({*target.host.address});
-    attempt.look_up();
+    const bool is_any_loopback = is_loopback(target.host) && (!target.host.address || answer.rule->host == "localhost");
+    Attempt{gate, target, answer.rule->where, std::move(when_reached), is_any_loopback}.start();
 }
 
 // Taking connections, each for whoever answers at its listener.

@@ -85,6 +85,9 @@ private:
     std::map<std::string, Known> known_ = {};
 };
 
+// Whether the gate has no descriptor or memory left: a session can use them up, and nothing is denied then.
+bool is_full(const boost::system::error_code &problem);
+
 // With the socket, or an error. Once.
 using Dialled = std::function<void(const boost::system::error_code &problem, boost::asio::ip::tcp::socket socket)>;
 
@@ -134,6 +137,46 @@ std::string text_of_denial(const GateDenial &denial);
 constexpr std::size_t connection_limit = 512; // at once, with questions to the name server over TCP
 constexpr std::size_t route_limit = 128;      // of these: requests at the reverse route
 
+// How an attempt to reach the outside ended.
+struct Reached {
+    std::optional<boost::asio::ip::tcp::socket> socket = {};
+    std::optional<DenialReason> reason = {}; // without a socket; none where nobody answered
+    std::string where = {};                  // of the rule that almost allows it
+    std::string address = {};                // that the name leads to, where that is the reason
+};
+using WhenReached = std::function<void(Reached)>;
+// For people, after its name.
+std::string why_not_reached(const Reached &reached);
+
+// The proxy above the gate, by which the host reaches the Internet. It is not believed: it gets names, and bytes that are for the host of
+// that name.
+class ProxyAbove {
+public:
+    // Throws Failure for a proxy that is none.
+    ProxyAbove(const GateRule &via, const std::string &login, const std::vector<GateRule> &without);
+
+    Target at = {};
+    std::string where;       // of the policy, with its name
+    std::string credentials; // a field, or nothing
+
+    // Whether the gate connects to this host by itself. Always to this host's own loopback, and to what each host has for itself.
+    [[nodiscard]] bool is_direct(const Host &host) const;
+    // What the host's own resolver knows, if it answers soon: behind a proxy it often does not.
+    void find_soon(Gate &gate, const std::string &name, const Lookup::Found &found);
+    // Learns where the proxy is. Forgets nothing while a session makes the resolver fail.
+    void find_itself(Gate &gate, std::function<void()> then);
+    [[nodiscard]] bool is_found() const { return !addresses_.empty(); }
+    // Whether a session would reach the proxy there.
+    [[nodiscard]] bool is_itself(Gate &gate, const Address &address, std::uint16_t port) const;
+    // The user hears within two seconds of `begun` what the proxy lacks. Bytes of the host after the proxy's answer stay in the socket.
+    void open_tunnel(Gate &gate, const Target &target, std::chrono::steady_clock::time_point begun, WhenReached when_reached) const;
+
+private:
+    std::vector<HostRule> direct_ = {};
+    std::vector<Address> addresses_ = {};
+    std::map<std::string, std::chrono::steady_clock::time_point> unheard_ = {}; // names that the resolver does not answer for, until then
+};
+
 struct Gate {
     // `runner`: a pipe of packets, for what it tells.
     Gate(boost::asio::io_context &the_loop, FdRef runner, const GateOrder &order);
@@ -149,21 +192,13 @@ struct Gate {
     Denials denials;
     Lookup lookup;
     HostRoutes routes = {};
+    std::optional<ProxyAbove> above = {};
     NameTable names = {};
     bool has_v6 = false; // the session has a listener of IPv6, so its name server says addresses of it
     std::size_t connections = 0, at_route = 0;
     // Answers at the reverse route; without it, such a connection is closed.
     std::function<void(boost::asio::ip::tcp::socket, std::shared_ptr<void> counted)> serve_route = {};
 };
-
-// How an attempt to reach the outside ended.
-struct Reached {
-    std::optional<boost::asio::ip::tcp::socket> socket = {};
-    std::optional<DenialReason> reason = {}; // without a socket; none where nobody answered
-    std::string where = {};                  // of the rule that almost allows it
-    std::string address = {};                // that the name leads to, where that is the reason
-};
-using WhenReached = std::function<void(Reached)>;
 
 // Why a session may not connect to it; nothing where it may.
 std::optional<Reached> why_not(const Gate &gate, const Target &target);

@@ -201,11 +201,8 @@ private:
         provider_ = &choose_provider(route_.order.providers, request_.method, request_.target);
         be_patient(handshake_patience);
         reach_name(route_.gate, {{provider_->host}, https_port}, guarded([this](Reached reached) {
-                       if (!reached.socket)
-                           throw RequestRefusal(502, reached.reason,
-                                                provider_->host + (reached.reason ? std::string(": ") + text_of(*reached.reason).meaning +
-                                                                                        (reached.address.empty() ? "" : ": " + reached.address)
-                                                                                  : " cannot be reached from this host"));
+                       where_ = reached.where;
+                       if (!reached.socket) throw RequestRefusal(502, reached.reason, provider_->host + why_not_reached(reached));
                        error_code ignored;
                        reached.socket->set_option(tcp::no_delay(true), ignored);
                        client_.set_option(tcp::no_delay(true), ignored);
@@ -407,7 +404,7 @@ private:
         if (denial.host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != std::string::npos) denial.host.clear();
         denial.host.resize(std::min(denial.host.size(), gate_host_bytes));
         for (const auto &provider : route_.order.providers)
-            if (provider.host == request_.target.host) denial.where = provider.where;
+            if (provider.host == request_.target.host) denial.where = where_.empty() ? provider.where : where_;
         route_.gate.denials.report(std::move(denial));
     }
 
@@ -425,6 +422,7 @@ private:
     std::optional<AnswerParser> answer_parser_{};
     RouteRequest request_{};
     const GateProvider *provider_ = nullptr;
+    std::string where_{}; // of what kept the provider out of reach
     AnswerBody answer_body_ = AnswerBody::none;
     std::optional<SecretText> request_head_{};
     std::string answer_head_{};

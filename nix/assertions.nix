@@ -40,11 +40,13 @@ let
     let
       network = level.options.network;
       providers = if level.options.providers == null then { } else level.options.providers;
-      names = filter (name: !(elem name [ "hosts" "may_grant" ])) (if builtins.isAttrs network then attrNames network else [ ]);
+      names = filter (name: !(elem name [ "hosts" "may_grant" "via" "direct" "via_login_file" ])) (if builtins.isAttrs network then attrNames network else [ ]);
       closed = network == null || builtins.isAttrs network || network == "none" || level.isSaidBelow;
     in
     [
-      (must (names == [ ]) "${level.at "network"} has ${concatStringsSep ", " names}: it may have hosts and may_grant.")
+      (must (names == [ ]) "${level.at "network"} has ${concatStringsSep ", " names}: it may have hosts, may_grant, via, direct and via_login_file.")
+      (must (!(lib.hasPrefix builtins.storeDir (if builtins.isAttrs network then network.via_login_file or "" else "")))
+        "${level.at "network"}.via_login_file is in the store, which everybody can read: name a file that only root can read, such as one of agenix or sops-nix below /run.")
       (must (providers == { } || closed)
         "${level.at "providers"} keeps keys out of sessions whose ${level.at "network"} has no gate that could put them into requests: say network = { hosts = [ … ]; }.")
     ]

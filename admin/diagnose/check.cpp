@@ -397,6 +397,13 @@ std::vector<CanaryAnswer> CanaryReport::wrong() const
     return found;
 }
 
+const CanaryAnswer *CanaryReport::closed_proxy() const
+{
+    const auto found = std::ranges::find_if(
+        answers, [](const CanaryAnswer &answer) { return answer.expected == canary_tunnel && answer.seen != answer.expected; });
+    return found == answers.end() ? nullptr : &*found;
+}
+
 bool CanaryReport::is_good() const
 {
     return !answers.empty() && wrong().empty() && status == 0;
@@ -420,6 +427,9 @@ std::string to_text(const CanaryReport &report)
             if (answer.right && answer.expected == landlock_is_there && answer.seen != answer.expected)
                 text += fmt::format("\n  {}: {}; what sessions lack then: docs/platforms/kernels.md", escape_for_display(answer.what),
                                     escape_for_display(answer.seen));
+        if (const auto *answer = report.closed_proxy())
+            text += fmt::format("\n  {}: {}; sessions cannot work before it answers", escape_for_display(answer->what),
+                                escape_for_display(answer->seen));
         return text;
     }
     const auto wrong = report.wrong();

@@ -351,6 +351,9 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     try {
         const bool may_hang = std::ranges::any_of(faults, [](const Fault &fault) { return fault.about == "sudo-start"; });
         report = run_canary(policy, observer, options.user, may_hang);
+        if (const auto *answer = report.closed_proxy())
+            faults.push_back({"proxy", escape_for_display(answer->what) + " opens no tunnel, but says: " + escape_for_display(answer->seen),
+                              "see 'pi-agentctl denials' for what that means; correct network.via, its login, or the proxy"});
     } catch (const Failure &failure) {
         if (faults.empty()) throw;
         faults.push_back({"sandbox", failure.what(), "name a user who may start pi, or none"}); // the others are worth more

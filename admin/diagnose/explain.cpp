@@ -103,10 +103,15 @@ std::string mode_text(const NetworkPolicy &network)
         const std::string may_add = network.may_grant.empty() ? ""
                                                               : fmt::format("          its user may add (pi --pi-agent-allow): {}\n",
                                                                             joined_rules(network.may_grant));
+        std::string by_proxy;
+        if (network.via)
+            by_proxy = fmt::format("          by the proxy {} ({}){}{}\n", host_and_port(network.via->host, network.via->port),
+                                   to_string(network.via->where), network.via_login_file.path.empty() ? "" : ", with a login",
+                                   network.direct.empty() ? "" : ", but for " + joined_rules(network.direct));
         return fmt::format("network:  {} ({}), and a loopback of its own;\n"
-                           "          every other host is refused at once\n{}",
+                           "          every other host is refused at once\n{}{}",
                            network.hosts.empty() ? "no host" : "these hosts: " + joined_rules(network.hosts), to_string(network.where),
-                           may_add);
+                           by_proxy, may_add);
     }
     return "network:  full: the host's, without restriction (network)\n";
 }
@@ -328,6 +333,10 @@ void add_network(const Policy &policy, nlohmann::json &json)
     json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", as_texts(network.allowed)}};
     if (network.mode == NetworkMode::hosts)
         json["network"].update({{"hosts", as_texts(network.hosts)}, {"may_grant", as_texts(network.may_grant)}});
+    if (network.via)
+        json["network"].update({{"via", "http://" + host_and_port(network.via->host, network.via->port)},
+                                {"direct", as_texts(network.direct)},
+                                {"via_login_file", network.via_login_file.path}});
     const bool reaches = !routed_providers(policy).empty();
     auto providers = nlohmann::json::array();
     for (const auto &provider : policy.providers)

@@ -205,6 +205,7 @@ struct CanaryReport {
     int status = 0;                    // of pi
     [[nodiscard]] std::vector<CanaryAnswer> wrong() const;
     [[nodiscard]] bool is_good() const;
+    [[nodiscard]] const CanaryAnswer *closed_proxy() const; // what the policy's proxy said instead of opening a tunnel; or nullptr
 };
 
 // Starts `pi --pi-agent-canary` as `name`, or as the first user of the policy who has a usable root, in such a root. Root starts it in the

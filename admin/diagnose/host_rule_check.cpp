@@ -56,6 +56,7 @@ void each_list(const Policy &policy, const std::function<void(const std::vector<
         if (!rules.network) return;
         visit(rules.network->hosts, whose + "network.hosts");
         visit(rules.network->may_grant, whose + "network.may_grant");
+        visit(rules.network->direct, whose + "network.direct");
     });
 }
 
@@ -94,7 +95,7 @@ public:
     }
 
     // What a session may lack. Not of what its user may add: whoever adds a host sees whether that was the one.
-    void look_for_missing(const std::vector<HostRule> &rules, const std::string &key)
+    void look_for_missing(const std::vector<HostRule> &rules, const std::string &key, bool by_proxy)
     {
         for (const auto &rule : rules) {
             auto apex = rule;
@@ -102,7 +103,7 @@ public:
             if (is_wildcard(rule) && rule_for(rules, apex) == nullptr)
                 add(rule, key, "names hosts below " + apex.host + ", and not " + apex.host + " itself",
                     "add " + to_string(apex) + " if sessions need it");
-            look_for_address(rule, rules, key);
+            if (!by_proxy) look_for_address(rule, rules, key); // the proxy may know another one, of the Internet
         }
     }
 
@@ -146,6 +147,22 @@ public:
                 {place == places.end() ? Position{} : place->second, whose + "env." + name,
                  "counts for nothing: network (" + to_string(network.where) + ") names hosts, and a session's only proxy is its own gate",
                  "remove it"});
+        }
+    }
+
+    // What the levels around it say of a proxy, a level that says its own network does not have.
+    void look_at_proxy(const NetworkPolicy &network, const std::optional<NetworkPolicy> &around, const std::string &whose)
+    {
+        if (!network.via && around && around->via)
+            found_.push_back(
+                {network.where, whose + "network",
+                 "has no via, so its sessions do not use the proxy of the whole policy (" + to_string(around->via->where) + ")",
+                 "repeat via there, if they need it"});
+        for (const auto &rule : network.direct) {
+            const auto is_reached = [&](const HostRule &host) { return covers(rule, {host.host}) || covers({host.host}, rule); };
+            if (!is_loopback(rule) && std::ranges::none_of(network.hosts, is_reached) &&
+                std::ranges::none_of(network.may_grant, is_reached))
+                add(rule, whose + "network.direct", "is in none of hosts, so no session reaches it", "add it there, or remove it");
         }
     }
 
@@ -330,7 +347,8 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
         }
         if (!rules.network) return;
         oddities.look_at(network->hosts, whose + "network.hosts");
-        oddities.look_for_missing(network->hosts, whose + "network.hosts");
+        oddities.look_for_missing(network->hosts, whose + "network.hosts", network->via.has_value());
+        oddities.look_at_proxy(*network, whose.empty() ? std::nullopt : policy.rules.network, whose);
         oddities.look_at(network->may_grant, whose + "network.may_grant");
         oddities.look_at_grants(*network, whose + "network.may_grant");
         const bool has_providers = !whose.empty() || (providers && !providers->empty());
@@ -364,15 +382,22 @@ std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
 
 void check_key_files(HostCheck &check)
 {
+    const auto look = [&](const PolicyPath &file, const std::string &key, const std::function<void(const AsRoot &)> &read) {
+        if (const auto &root = check.observer.root())
+            check.report_failure(file.where, key, "", [&] { read(*root); });
+        else
+            check.unverified.push_back(fmt::format("{} ({}): only root can read it", file.path, to_string(file.where)));
+    };
     each_level(check.policy, [&](const Rules &rules, const std::string &whose) {
-        for (const auto &provider : rules.providers.value_or(std::vector<ProviderRule>())) {
-            const auto &file = provider.key_file;
-            if (const auto &root = check.observer.root())
-                check.report_failure(file.where, whose + "providers." + provider.name + ".key_file", "",
-                                     [&] { ask_placeholders(*root, {provider}); });
-            else
-                check.unverified.push_back(fmt::format("{} ({}): only root can read it", file.path, to_string(file.where)));
-        }
+        for (const auto &provider : rules.providers.value_or(std::vector<ProviderRule>()))
+            look(provider.key_file, whose + "providers." + provider.name + ".key_file",
+                 [&](const AsRoot &root) { ask_placeholders(root, {provider}); });
+        if (!rules.network || rules.network->via_login_file.path.empty()) return;
+        const auto &file = rules.network->via_login_file;
+        look(file, whose + "network.via_login_file", [&](const AsRoot & /*root*/) {
+            if (read_provider_key({"the proxy", file, {}, file.where}).find(':') == std::string::npos)
+                throw Failure(ExitStatus::configuration, escape_for_display(file.path) + " has no NAME:PASSWORD");
+        });
     });
 }
 

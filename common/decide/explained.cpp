@@ -52,9 +52,14 @@ std::string list_of_hosts(const std::vector<HostRule> &rules)
 
 std::string to_yaml(const NetworkPolicy &network, const PolicyKey &key)
 {
-    if (network.mode == NetworkMode::hosts)
-        return fmt::format("{{hosts: {}{}}}", list_of_hosts(network.hosts),
-                           network.may_grant.empty() ? "" : ", may_grant: " + list_of_hosts(network.may_grant));
+    if (network.mode == NetworkMode::hosts) {
+        const auto &file = network.via_login_file.path;
+        return fmt::format("{{hosts: {}{}{}{}{}}}", list_of_hosts(network.hosts),
+                           network.may_grant.empty() ? "" : ", may_grant: " + list_of_hosts(network.may_grant),
+                           network.via ? ", via: http://" + host_and_port(network.via->host, network.via->port) : "",
+                           network.direct.empty() ? "" : ", direct: " + list_of_hosts(network.direct),
+                           file.empty() ? "" : ", via_login_file: " + escape_for_display(file));
+    }
     if (network.mode != NetworkMode::listed) return std::string(split(key.choices, ' ').at(static_cast<std::size_t>(network.mode)));
     std::vector<std::string> texts;
     for (const auto &range : network.allowed)
@@ -102,8 +107,8 @@ requires std::is_enum_v<Choice> std::string to_yaml(Choice value, const PolicyKe
 
 bool is_value(const PolicyKey &key)
 {
-    if (key.path.ends_with(".network.hosts") || key.path.ends_with(".network.may_grant")) return false; // of network, which is one value
-    if (key.path == "users.*.providers") return true;                                                   // the same
+    if (key.path.find(".network.") != key.path.npos) return false; // of network, which is one value
+    if (key.path == "users.*.providers") return true;              // the same
     return key.form != ValueForm::section && key.form != ValueForm::names && !key.path.starts_with("users.*.providers.");
 }
 

@@ -86,6 +86,9 @@ std::optional<HostRule> parse_host_question(const std::string &text);
 // Of a policy as it holds for the session. `asked` is one host (parse_host_question).
 HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked);
 
+// Whether the gate asks the policy's proxy for it (network.via).
+bool goes_by_proxy(const NetworkPolicy &network, const HostRule &asked);
+
 // Who asked with this text, and was answered about that host, may have meant a file: a line that says so, or nothing.
 std::string hint_of_file(const std::string &question, const HostRule &taken_for);
 

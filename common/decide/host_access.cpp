@@ -30,7 +30,9 @@ const HostRule *grant_for(const NetworkPolicy &network, const HostRule &asked)
 HostAccess among_hosts(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked)
 {
     const HostMatch match = find_rule(network.hosts, asked);
-    if (match.rule != nullptr) return {Reach::yes, "a rule names it (" + to_string(*match.rule) + ")", "network.hosts", match.rule->where};
+    const std::string way = goes_by_proxy(network, asked) ? ", by the proxy " + host_and_port(network.via->host, network.via->port) : "";
+    if (match.rule != nullptr)
+        return {Reach::yes, "a rule names it (" + to_string(*match.rule) + ")" + way, "network.hosts", match.rule->where};
     const auto provider = std::find_if(providers.begin(), providers.end(),
                                        [&](const ProviderRule &one) { return one.host == asked.host && asked.port == https_port; });
     if (provider != providers.end())
@@ -69,6 +71,11 @@ std::optional<HostRule> parse_host_question(const std::string &text)
     if (parts->port) port = parse_port(*parts->port);
     const auto host = read_one_host(parts->host);
     return host && port ? std::optional(HostRule{*host, *port}) : std::nullopt;
+}
+
+bool goes_by_proxy(const NetworkPolicy &network, const HostRule &asked)
+{
+    return network.via && !is_loopback(asked) && rule_for(network.direct, {asked.host}) == nullptr;
 }
 
 HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked)

@@ -278,6 +278,24 @@ std::optional<std::string> read_one_host(std::string_view text)
     return is_name(host) && !stands_for_number(split(host, '.').back()) ? std::optional(std::move(host)) : std::nullopt;
 }
 
+std::variant<HostRule, TextProblem> parse_proxy(const std::string &text)
+{
+    constexpr const char *form = "write http://HOST:PORT, e.g. http://proxy.example.com:3128";
+    constexpr std::string_view scheme = "http://";
+    if (text.find('@') != std::string::npos)
+        return TextProblem{"has a login in it, and everybody can read the policy",
+                           "write NAME:PASSWORD into a file that only root can read, and name the file in via_login_file"};
+    if (!text.starts_with(scheme)) return TextProblem{"is not the address of a proxy that takes plain HTTP", form};
+    const std::string place = text.substr(scheme.size(), text.ends_with('/') ? text.size() - scheme.size() - 1 : text.npos);
+    const auto parts = parts_of_host(place);
+    if (!parts || !parts->port) return TextProblem{"names no port of a proxy", form};
+    auto rule = parse_host_rule(place);
+    const auto *proxy = std::get_if<HostRule>(&rule);
+    if (proxy != nullptr && (is_wildcard(*proxy) || proxy->host.find('/') != std::string::npos))
+        return TextProblem{"names more than one host", form};
+    return rule;
+}
+
 std::string to_string(const HostRule &rule)
 {
     return rule.port == https_port ? rule.host : host_and_port(rule.host, rule.port);

@@ -52,6 +52,9 @@ bool is_metadata(const HostRule &rule); // IPv4 also inside of IPv6
 // Strict. Refuses what no connection could ever match: URLs, odd names, port 0, addresses that lead to no host.
 std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text);
 
+// "http://HOST:PORT", a proxy.
+std::variant<HostRule, TextProblem> parse_proxy(const std::string &text);
+
 // As a policy writes it: without the port 443, and with brackets around IPv6 where a port follows.
 std::string to_string(const HostRule &rule);
 

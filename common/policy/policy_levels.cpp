@@ -90,7 +90,8 @@ bool add(Protection &protection, const Protection &other)
 // A group that may reach some addresses or hosts, and another that may reach others.
 bool add(NetworkPolicy &network, const NetworkPolicy &other)
 {
-    if (network.mode != other.mode) return false;
+    if (network.mode != other.mode || network.via != other.via || network.via_login_file != other.via_login_file) return false;
+    add_missing(network.direct, other.direct);
     add_missing(network.hosts, other.hosts);
     add_missing(network.may_grant, other.may_grant);
     if (network.mode == NetworkMode::listed) add_missing(network.allowed, other.allowed);

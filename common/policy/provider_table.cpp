@@ -52,12 +52,38 @@ std::vector<HostRule> read_host_rules(const PolicyValue &list)
     return read_parsed(list, parse_host_rule);
 }
 
-// `network: {hosts: […], may_grant: […]}`
+// Never shows the text, which may have a password in it.
+std::optional<HostRule> read_proxy(const PolicyValue &value)
+{
+    const auto text = read_line(value);
+    if (!text) return std::nullopt;
+    auto parsed = parse_proxy(*text);
+    if (const auto *problem = std::get_if<TextProblem>(&parsed)) value.report(problem->text, problem->remedy);
+    auto *proxy = std::get_if<HostRule>(&parsed);
+    if (proxy == nullptr) return std::nullopt;
+    proxy->where = value.where;
+    return std::move(*proxy);
+}
+
+// `network: {hosts: […], may_grant: […], via: http://…}`
 std::optional<NetworkPolicy> read_hosts(const PolicyValue &section)
 {
     NetworkPolicy network{NetworkMode::hosts, {}, section.where};
+    bool has_via = false, needs_via = false;
+    const auto read_login_file = [&](const PolicyValue &value) {
+        needs_via = true;
+        if (auto path = read_path(value, problem_of_managed_file)) network.via_login_file = {std::move(*path), value.where};
+    };
     read_section(section, {{"hosts", [&](const PolicyValue &value) { network.hosts = read_host_rules(value); }},
-                           {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }}});
+                           {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }},
+                           {"via", [&](const PolicyValue &value) { has_via = true, network.via = read_proxy(value); }},
+                           {"direct", [&](const PolicyValue &value) { needs_via = true, network.direct = read_host_rules(value); }},
+                           {"via_login_file", read_login_file}});
+    if (needs_via && !has_via) section.report("names no proxy, and direct and via_login_file are about one", "add via, or remove them");
+    for (const auto &rule : network.direct)
+        if (rule.port != https_port)
+            section.problems.add(rule.where, section.key + ".direct", to_string(rule) + " has a port, and all ports of a host go direct",
+                                 "name the host alone");
     if (section.node.entries.empty())
         section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.example.org\"]}");
     return network;

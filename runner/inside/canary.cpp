@@ -1,6 +1,7 @@
 // The canary's questions. The kernel, or the gate, answers each one differently when a defence is missing.
 #include "runner/inside/canary.hpp"
 
+#include "common/decide/explained.hpp"
 #include "common/host/identity.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/plan/gate_plan.hpp"
@@ -305,6 +306,30 @@ int try_route()
     return is_answered ? -answer.result.error : errno;
 }
 
+std::string ask_for_tunnel(const std::string &place)
+{
+    return ask(loopback_v4, gate_proxy_port, SOCK_STREAM, "CONNECT " + place + " HTTP/1.1\r\nHost: " + place + "\r\n\r\n");
+}
+
+// Whether the proxy above the gate leads to the first host of the policy that is reached by it.
+void look_at_proxy(Findings &findings)
+{
+    const auto hosts = find_session_hosts("/");
+    if (!hosts || !hosts->network.via) return;
+    const NetworkPolicy &network = hosts->network;
+    const auto first = std::find_if(network.hosts.begin(), network.hosts.end(), [&](const HostRule &rule) {
+        return !is_wildcard(rule) && rule.host.find('/') == std::string::npos && goes_by_proxy(network, rule);
+    });
+    if (first == network.hosts.end()) return;
+    const std::string place = host_and_port(first->host, first->port);
+    const std::string answer = ask_for_tunnel(place);
+    constexpr std::string_view field = "x-pi-agent-denied: ";
+    const auto said = answer.find(field) == std::string::npos ? 0 : answer.find(field) + field.size();
+    findings.push_back(
+        {"the proxy " + host_and_port(network.via->host, network.via->port) + " (" + to_string(network.via->where) + ") about " + place,
+         canary_tunnel, answer.starts_with("HTTP/1.1 200") ? canary_tunnel : answer.substr(said, answer.find('\r', said) - said), true});
+}
+
 // The canary's questions about a network of hosts: that nothing but the gate answers, and that it denies what no policy names.
 void look_at_gate(Findings &findings)
 {
@@ -322,8 +347,7 @@ void look_at_gate(Findings &findings)
         }
     const std::string datagram = ask(nobodys_address, 53, SOCK_DGRAM, std::string(12, '\0'));
     findings.push_back({"a datagram to a name server outside", "refused", datagram, datagram == "ECONNREFUSED" || datagram == "EPERM"});
-    const std::string tunnel = ask(loopback_v4, gate_proxy_port, SOCK_STREAM,
-                                   "CONNECT " + std::string(nobodys_name) + ":443 HTTP/1.1\r\nHost: " + nobodys_name + ":443\r\n\r\n");
+    const std::string tunnel = ask_for_tunnel(std::string(nobodys_name) + ":443");
     expect(findings, "the gate about a host that no policy names", "403",
            tunnel.starts_with("HTTP/1.1 403") ? "403" : tunnel.substr(0, 40));
     const int route = try_route();
@@ -344,6 +368,7 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
     look_at_namespaces(findings, plan);
     if (plan.confined) look_at_calls(findings, plan);
     if (plan.has_gate) look_at_gate(findings);
+    if (plan.has_gate) look_at_proxy(findings);
     // A session goes without Landlock where this host lacks it (runner/inside/agent_process.hpp): not a fault, but worth reporting.
     if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
     look_at_modes(findings, plan);

@@ -49,6 +49,9 @@ struct WhyAnswer {
 // Reads what is here, and asks nobody. `root` is "/", below which the session's lists are.
 WhyAnswer why(const std::string &asked, const std::string &root);
 
+// What this session reads of its hosts; none where it has no list.
+std::optional<SessionHosts> find_session_hosts(const std::string &root);
+
 // What encode() wrote of them. Strict: throws Failure(internal) for anything else.
 SessionHosts decode_session_hosts(std::string_view text);
 

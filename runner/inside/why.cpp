@@ -10,7 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t list_limit = 8UL * 1024 * 1024; // bytes: two thousand rules with their places
+constexpr std::size_t list_limit = 8UL * 1024 * 1024; // bytes: three thousand rules with their places
 
 std::optional<std::string> read_list(const std::string &path)
 {
@@ -53,10 +53,9 @@ std::string denial_of(const std::string &place, std::string_view denials)
 
 WhyAnswer why_host(const std::string &question, const HostRule &asked, const std::string &root)
 {
-    const auto list = read_list(root + network_file);
-    if (!list) return {true, escape_for_display(question) + ": this session has no list of hosts; /AGENTS.md says what its network is\n"};
-    const SessionHosts hosts = decode_session_hosts(*list);
-    const auto access = host_access(hosts.network, hosts.providers, asked);
+    const auto hosts = find_session_hosts(root);
+    if (!hosts) return {true, escape_for_display(question) + ": this session has no list of hosts; /AGENTS.md says what its network is\n"};
+    const auto access = host_access(hosts->network, hosts->providers, asked);
     const bool is_free = access.reach == Reach::yes;
     const std::string where = to_string(access.where);
     std::string text = asked.host + " port " + std::to_string(asked.port) + (is_free ? ": allowed: " : ": denied: ") + access.rule +
@@ -113,6 +112,12 @@ WhyAnswer why(const std::string &asked, const std::string &root)
     return answer;
 }
 
+std::optional<SessionHosts> find_session_hosts(const std::string &root)
+{
+    const auto list = read_list(root + network_file);
+    return list ? std::optional(decode_session_hosts(*list)) : std::nullopt;
+}
+
 SessionHosts decode_session_hosts(std::string_view text)
 {
     SessionHosts hosts{{NetworkMode::hosts, {}, {}}};
@@ -125,6 +130,10 @@ SessionHosts decode_session_hosts(std::string_view text)
             hosts.network.hosts.push_back(take_rule(rest, line));
         else if (kind == "grant")
             hosts.network.may_grant.push_back(take_rule(rest, line));
+        else if (kind == "via")
+            hosts.network.via = take_rule(rest, line);
+        else if (kind == "direct")
+            hosts.network.direct.push_back(take_rule(rest, line));
         else if (kind == "provider") {
             const std::string name = take_word(rest, line);
             const std::string host = take_word(rest, line);

@@ -30,6 +30,12 @@ std::string denial_place(const Position &where)
     return place;
 }
 
+// Names the proxy as well: a denial for its sake says which one that is.
+std::string place_of_proxy(const HostRule &via)
+{
+    return denial_place({to_string(via.where) + ": http://" + host_and_port(via.host, via.port)});
+}
+
 // The rules are those of a policy that was read, so each has its provider in the table and a host that it may have.
 template <typename Each>
 void for_each_provider(const std::vector<ProviderRule> &rules, const Each &each)
@@ -99,6 +105,7 @@ std::set<std::string> denial_places(const NetworkPolicy &network, const std::vec
     std::set<std::string> places;
     for (const auto &rule : network.hosts)
         places.insert(denial_place(rule.where));
+    if (network.via) places.insert(place_of_proxy(*network.via));
     for (const auto &provider : providers)
         places.insert(denial_place(provider.where));
     return places;
@@ -110,6 +117,9 @@ GateOrder plan_gate(const Policy &policy, const std::string &session_id)
     order.session = session_id;
     for (const auto &rule : policy.network.hosts)
         order.rules.push_back({rule.host, rule.port, denial_place(rule.where)});
+    if (const auto &via = policy.network.via) order.via.push_back({via->host, via->port, place_of_proxy(*via)});
+    for (const auto &rule : policy.network.direct)
+        order.direct.push_back({rule.host, rule.port, {}});
     return order;
 }
 

@@ -13,9 +13,10 @@ constexpr std::string_view other_bytes = "-._:/"; // not by strchr(3), which fin
 // One buffer of this size holds all, so that nothing is moved and left behind.
 std::size_t size_of(const GateOrder &order)
 {
-    std::size_t size = 4096 + order.session.size() + order.authorities.size();
-    for (const auto &rule : order.rules)
-        size += 64 + rule.host.size() + rule.where.size();
+    std::size_t size = 4096 + order.session.size() + order.authorities.size() + order.login.size();
+    for (const auto *rules : {&order.rules, &order.via, &order.direct})
+        for (const auto &rule : *rules)
+            size += 64 + rule.host.size() + rule.where.size();
     for (const auto &provider : order.providers) {
         size += 256 + provider.host.size() + provider.header.size() + provider.prefix.size() + provider.key.size() + provider.where.size();
         for (const auto *list : {&provider.methods, &provider.paths})
@@ -45,6 +46,8 @@ void forget_keys(GateOrder &order) noexcept
         explicit_bzero(provider.key.data(), provider.key.size());
         provider.key.clear();
     }
+    explicit_bzero(order.login.data(), order.login.size());
+    order.login.clear();
 }
 
 void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline)

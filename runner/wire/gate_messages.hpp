@@ -78,6 +78,9 @@ struct GateOrder {
     std::string session = {};         // its id, for messages
     std::uint64_t listeners = 0;      // how many packets with one follow
     std::string authorities = {};     // certificates (PEM) that a provider's may be signed by, besides those that the host trusts
+    // One or none: a proxy, by which the gate reaches all hosts but these, and the proxy's login, "NAME:PASSWORD".
+    std::vector<GateRule> via = {}, direct = {};
+    std::string login = {};
     static constexpr std::uint64_t type = 40;
 
     static void fields(auto &archive, auto &self)
@@ -89,9 +92,12 @@ struct GateOrder {
         archive.bounded(self.session, 64, "the gate's order has a name that is too long");
         archive.bounded(self.listeners, gate_listener_limit, "the gate's order has too many listeners");
         archive.bounded(self.authorities, gate_authorities, "the gate's order has too many certificates");
+        archive.bounded(self.via, 1, "the gate's order has more than one proxy");
+        archive.bounded(self.direct, gate_rule_limit, "the gate's order has too many rules");
+        archive.bounded(self.login, gate_key_bytes, "the gate's order has a login that is too long");
     }
 };
-static_assert(gate_rule_limit * (gate_host_bytes + gate_where_bytes + 32) + gate_provider_limit * (gate_key_bytes + 16'384) +
+static_assert(2 * gate_rule_limit * (gate_host_bytes + gate_where_bytes + 32) + (gate_provider_limit + 1) * (gate_key_bytes + 16'384) +
                   gate_authorities <
               record_limit);
 
@@ -195,7 +201,7 @@ struct GateDenial {
         archive.bounded(self.kind, DenialKind::route, "the gate told of a denial of an unknown kind");
         archive.cut(self.host, gate_host_bytes, "the gate told of a host that is too long");
         archive.bounded(self.port, UINT16_MAX, "the gate told of an impossible port");
-        archive.bounded(self.reason, DenialReason::untrusted, "the gate told of a denial for an unknown reason");
+        archive.bounded(self.reason, DenialReason::proxy_unreadable, "the gate told of a denial for an unknown reason");
         archive(self.count);
         archive.cut(self.where, gate_where_bytes, "the gate told of a place that is too long");
         archive.cut(self.address, gate_host_bytes, "the gate told of an address that is too long");
@@ -206,7 +212,7 @@ private:
     static bool is_harmless(const GateDenial &denial) noexcept;
 };
 std::string meaning_of(const GateDenial &denial); // for people, with the address
-static_assert(std::size(denial_texts) == static_cast<std::size_t>(DenialReason::untrusted) + 1);
+static_assert(std::size(denial_texts) == static_cast<std::size_t>(DenialReason::proxy_unreadable) + 1);
 
 using GateMessage = std::variant<GateReady, GateDenial, GateAlive, GateFarewell>;
 GateMessage decode_gate_message(std::string_view bytes);
@@ -226,6 +232,8 @@ struct SessionHosts {
 //   network PLACE
 //   host HOST:PORT PLACE
 //   grant HOST:PORT PLACE      its user may add it
+//   via HOST:PORT PLACE        the proxy above the gate
+//   direct HOST:443 PLACE      not by that proxy, at any port
 //   provider NAME HOST PLACE
 inline std::string encode(const SessionHosts &hosts)
 {
@@ -237,6 +245,9 @@ inline std::string encode(const SessionHosts &hosts)
         text += line_of("host " + host_and_port(rule.host, rule.port), rule.where);
     for (const auto &rule : hosts.network.may_grant)
         text += line_of("grant " + host_and_port(rule.host, rule.port), rule.where);
+    if (const auto &via = hosts.network.via) text += line_of("via " + host_and_port(via->host, via->port), via->where);
+    for (const auto &rule : hosts.network.direct)
+        text += line_of("direct " + host_and_port(rule.host, rule.port), rule.where);
     for (const auto &provider : hosts.providers)
         text += line_of("provider " + provider.name + " " + provider.host, provider.where);
     return text;

@@ -22,6 +22,7 @@ KEY = "sk-the-key-that-no-session-has"
 HOSTS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai", "old.example", "wrong.example", "expired.example", "self.example", "common.example")
 ORDER, LISTENER = 40, 41
 ROUTE = 3  # the kind of its denials
+ABOVE = [number(0), number(0), text("")]  # no proxy above, none that go direct, no login
 RESPONSES = ["POST /v1/responses", "WEBSOCKET /v1/responses", "GET /v1/models/"]
 
 
@@ -48,7 +49,7 @@ PROVIDERS = [
 
 def order(authorities, idle, listeners):
     rules = [text(address) + number(443) + text("policy.yaml:9") for address in (ADDRESS, OLD_ADDRESS)]
-    return b"".join([number(ORDER), number(len(rules)), *rules, number(len(PROVIDERS)), *PROVIDERS, number(idle), text("0" * 32), number(listeners), text(authorities)])
+    return b"".join([number(ORDER), number(len(rules)), *rules, number(len(PROVIDERS)), *PROVIDERS, number(idle), text("0" * 32), number(listeners), text(authorities), *ABOVE])
 
 
 class Gate:

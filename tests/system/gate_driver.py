@@ -25,13 +25,17 @@ NEW_NETWORK, NEW_MOUNTS = 0x40000000, 0x00020000
 OUTSIDE, PRIVATE = "45.155.1.2", "10.77.0.2"
 OWN, SECOND = "45.155.0.1", "45.155.0.3"  # of the host, in one network
 NEIGHBOUR, NEIGHBOUR_6 = "45.155.0.2", "2600:45::2"  # in the same network; the gateway to OUTSIDE, too
+PROXY, PROXY_6 = "45.155.1.3", "2600:64::5"
 TRANSLATED = "2600:64::a4d:2"  # PRIVATE, by the network's own way from IPv6 to IPv4
 NAMES = {
     "allowed.example": [OUTSIDE], "other.example": [OUTSIDE], "a.wild.example": [OUTSIDE], "private.example": [PRIVATE], "named.example": [PRIVATE],
     "both.example": [PRIVATE, OUTSIDE], "loop.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"], "own.example": [OWN], "second.example": [SECOND],
     "dead.example": ["45.155.1.9"], "neighbour.example": [NEIGHBOUR], "neighbour6.example": [NEIGHBOUR_6], "translated.example": [TRANSLATED],
-    "ipv4only.arpa": ["2600:64::192.0.0.170"], "metadata6.example": ["2600:64::169.254.169.254"],
+    "ipv4only.arpa": ["2600:64::192.0.0.170"], "metadata6.example": ["2600:64::169.254.169.254"], "proxy.example": [PROXY], "alias.example": [PROXY],
 }  # fmt: skip
+# A proxy above the host, which alone knows these (proxy_above.py), and has one more address.
+HIDDEN = {"only.example": OUTSIDE, "deep.only.example": OUTSIDE, "inner.example": PRIVATE, "self.example": "127.0.0.1"}
+PROXY_PORTS = (3128, 8443, 22)
 KINDS = {"proxy": 0, "reverse": 1, "transparent": 2, "dns_udp": 3, "dns_tcp": 4}
 LISTENERS = [
     ("proxy", socket.AF_INET, "127.0.0.1", 0), ("dns_udp", socket.AF_INET, "127.0.0.53", 53), ("dns_tcp", socket.AF_INET, "127.0.0.53", 53),
@@ -150,7 +154,7 @@ def serve(server, answer, argument):
 
 
 def make_context(directory):
-    names = ",".join(f"DNS:{name}" for name in NAMES)
+    names = ",".join(f"DNS:{name}" for name in (*NAMES, *HIDDEN))
     key, certificate = directory / "key.pem", directory / "certificate.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-keyout", key, "-out", certificate,
@@ -184,6 +188,7 @@ def bind_file(path, text, directory):
 REASONS = (
     "no-rule", "other-port", "private-address", "no-address", "other-name", "no-name", "encrypted-name", "not-tls", "not-http", "plain-http",
     "malformed", "too-slow", "too-many", "no-room", "no-provider", "other-method", "other-path", "other-page", "untrusted",
+    "proxy-itself", "proxy-gone", "proxy-slow", "proxy-login", "proxy-refused", "proxy-failed", "proxy-unreadable",
 )  # fmt: skip
 
 
@@ -196,10 +201,13 @@ def text(value):
     return number(len(data)) + data
 
 
+def encode_rules(rules):
+    return number(len(rules)) + b"".join(text(host) + number(port) + text(where) for host, port, where in rules)
+
+
 def encode_order(order, listeners):
-    rules = order.get("rules", [])
-    data = number(40) + number(len(rules)) + b"".join(text(host) + number(port) + text(where) for host, port, where in rules)
-    return data + number(0) + number(order.get("idle", 600)) + text("0" * 32) + number(listeners) + text("")
+    data = number(40) + encode_rules(order.get("rules", [])) + number(0) + number(order.get("idle", 600)) + text("0" * 32) + number(listeners) + text("")
+    return data + encode_rules(order.get("via", [])) + encode_rules([[host, 443, ""] for host in order.get("direct", [])]) + text(order.get("login", ""))
 
 
 def packet_pipe():
@@ -243,7 +251,7 @@ class Driver:
         ip("link", "set", "host0", "up")
         Path("/proc/sys/net/ipv4/ip_nonlocal_bind").write_text("1")  # then a socket can have any address, which says nothing about the host's own
         outside = ["nsenter", "-t", str(self.outside.pid), "-n", "ip"]
-        for address in (f"{NEIGHBOUR}/24", f"{OUTSIDE}/32", f"{PRIVATE}/24", f"{NEIGHBOUR_6}/64", f"{TRANSLATED}/128"):
+        for address in (f"{NEIGHBOUR}/24", f"{OUTSIDE}/32", f"{PRIVATE}/24", f"{NEIGHBOUR_6}/64", f"{TRANSLATED}/128", f"{PROXY}/32", f"{PROXY_6}/128"):
             subprocess.run([*outside, "address", "add", address, "dev", "out0", *(["nodad"] if ":" in address else [])], check=True)
         subprocess.run([*outside, "link", "set", "out0", "up"], check=True)
         for route in (f"45.155.1.0/24 via {NEIGHBOUR}", "unreachable 45.155.1.9", f"2600:64::/96 via {NEIGHBOUR_6}"):
@@ -257,6 +265,21 @@ class Driver:
             (self.directory / name).write_text(content)
             (self.directory / name).chmod(0o644)
         start_services(self.outside, make_context(self.directory))
+
+    def proxy(self, script="", login=None, here=None):
+        """What the proxy above does from now on; `here`: at addresses of the host."""
+        from proxy_above import Proxy
+
+        if here or not hasattr(self, "above"):
+            dial = lambda address: in_network(self.outside, socket.create_connection, address)  # noqa: E731
+            families = {PROXY: socket.AF_INET, PROXY_6: socket.AF_INET6, "127.0.0.1": socket.AF_INET}
+            places = [(family, address, port) for address, family in families.items() for port in PROXY_PORTS]
+            listeners = [listen(*place) for place in here] if here else [in_network(self.outside, listen, *place) for place in places]
+            self.above = Proxy(listeners, {**HIDDEN, **{name: addresses[-1] for name, addresses in NAMES.items()}}, dial)
+        heads, self.above.heads = self.above.heads, []
+        self.above.script = script
+        self.above.expect(login)
+        return {"heads": heads}
 
     def start(self, order):
         """Another gate, in the place of the last."""

@@ -332,6 +332,8 @@ void open_gate(const Entered &entered, const Heard &heard, SessionGate &gate)
     order.providers.reserve(providers.size()); // a longer list would leave copies of keys behind
     for (const auto &rule : providers)
         order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
+    if (const auto &file = heard.policy.network.via_login_file; !file.path.empty())
+        order.login = read_provider_key({"the proxy", file, {}, file.where});
     gate.open(entered.root, order, ports);
 }
 
