@@ -65,11 +65,10 @@ public:
         due_ = Deadline::max(); // once
         if (!is_seen) return;
         line_.clear();
-        say("pi: " + doing_ + ": two seconds without progress; Ctrl-C or kill " + std::to_string(getpid()) + " ends pi" +
-            (takes_long_  ? ""
-             : has_heard_ ? remedy_of_others
-                          : remedy_of_sudo) +
-            "\n");
+        tell(doing_ + ": two seconds without progress; Ctrl-C or kill " + std::to_string(getpid()) + " ends pi" +
+             (takes_long_  ? ""
+              : has_heard_ ? remedy_of_others
+                           : remedy_of_sudo));
     }
     [[nodiscard]] bool has_heard() const noexcept { return has_heard_; }
 
@@ -228,7 +227,7 @@ private:
     {
         const bool raw = input_.terminal && input_.terminal->is_output_raw() && input_.terminal->on_terminal()[2];
         // Root's words: names in them are escaped already.
-        say("pi: " + text + (raw ? "\r\n" : "\n"));
+        tell(text, false, raw);
     }
 
     void hear_signals()

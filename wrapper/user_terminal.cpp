@@ -1,6 +1,7 @@
 // The user's terminal: bytes one way, the wrapper's signals, settings, and what pi itself says there.
 #include "wrapper/session_client.hpp"
 
+#include "common/base/terminal_text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <climits>
@@ -378,6 +379,22 @@ void say(std::string_view text) noexcept
     is_taken = write_carefully(FdRef(STDERR_FILENO), text, at_once, in_seconds(is_taken ? reader_patience_seconds : 0));
 }
 
+void tell(const std::string &line, bool is_failure, bool raw)
+{
+    const auto terminal = text_terminal(STDERR_FILENO);
+    const std::string text = (is_failure ? as_failure("pi:", terminal) : "pi:") + " " + line + "\n";
+    std::string shown;
+    for (const char byte : terminal ? fitted(text, *terminal) : text)
+        shown += raw && byte == '\n' ? "\r\n" : std::string(1, byte);
+    say(shown);
+}
+
+void tell_lines(const std::string &lines)
+{
+    const auto terminal = text_terminal(STDERR_FILENO);
+    say(terminal ? fitted(lines, *terminal) : lines);
+}
+
 // Drawing and erasing the progress line.
 
 void ProgressLine::show(const std::string &text)
@@ -419,7 +436,7 @@ AgentEnded AskedEnd::tell(const SessionPeer &peer, bool has_runner, std::string 
     else
         text += std::string("the runner has not answered; it ends the session") +
                 (!session.empty() ? ", and pi does not look at what that left" : "") + ". What still runs: pi-agentctl sessions";
-    say(text + "\n");
+    tell_lines(text + "\n");
     session.clear();
     return AgentEnded{true, number_};
 }
