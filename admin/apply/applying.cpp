@@ -125,6 +125,7 @@ private:
         }
         make_state_directories(root_, policy_, changes);
         make_applied_directory(root_, policy_.agent.state_dir, changes);
+        make_package_files(root_, changes, warnings_);
         if (!changes.dry_run()) { // on disk: from here on it goes back
             write_unfinished(root_, before_);
             noted_ = before_.command;
