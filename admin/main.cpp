@@ -11,12 +11,9 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include <filesystem>
 #include <iostream>
-#include <streambuf>
 
 namespace pi_agent {
 
@@ -228,26 +225,6 @@ const std::map<std::string, Run> runs = {
              std::cout);
      }},
 };
-
-// What is logged elsewhere is only for -v: no variable of the caller's switches it on.
-void log_steps()
-{
-    // Not spdlog::stderr_logger_mt, which throws where there is one of that name: "state -v prune -v" comes here twice.
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("pi-agentctl", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
-    spdlog::set_pattern("%n: %T.%e: %v");
-    spdlog::set_level(spdlog::level::debug);
-}
-
-void be_quiet()
-{
-    // Takes everything and keeps nothing, so that a stream on it never fails.
-    class Nowhere : public std::streambuf {
-        int_type overflow(int_type byte) override { return traits_type::not_eof(byte); }
-        std::streamsize xsputn(const char * /*bytes*/, std::streamsize count) override { return count; }
-    };
-    static Nowhere nowhere;
-    std::cout.rdbuf(&nowhere);
-}
 
 void add_command(CLI::App &app, Action &chosen, const CommandRow &row)
 {

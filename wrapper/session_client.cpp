@@ -2,6 +2,7 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/base/files.hpp"
+#include "common/base/terminal_text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <sys/socket.h>
@@ -372,6 +373,22 @@ private:
 AgentEnded run_client(ClientInput input, std::string &session)
 {
     return Client(std::move(input), session).run();
+}
+
+void tell(const std::string &line, bool is_failure, bool raw)
+{
+    const auto terminal = text_terminal(STDERR_FILENO);
+    const std::string text = (is_failure ? as_failure("pi:", terminal) : "pi:") + " " + line + "\n";
+    std::string shown;
+    for (const char byte : terminal ? fitted(text, *terminal) : text)
+        shown += raw && byte == '\n' ? "\r\n" : std::string(1, byte);
+    say(shown);
+}
+
+void tell_lines(const std::string &lines)
+{
+    const auto terminal = text_terminal(STDERR_FILENO);
+    say(terminal ? fitted(lines, *terminal) : lines);
 }
 
 } // namespace pi_agent

@@ -1,7 +1,6 @@
 // The user's terminal: bytes one way, the wrapper's signals, settings, and what pi itself says there.
 #include "wrapper/session_client.hpp"
 
-#include "common/base/terminal_text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <climits>
@@ -377,22 +376,6 @@ void say(std::string_view text) noexcept
 {
     const std::size_t at_once = isatty(STDERR_FILENO) == 1 ? careful_write : PIPE_BUF;
     is_taken = write_carefully(FdRef(STDERR_FILENO), text, at_once, in_seconds(is_taken ? reader_patience_seconds : 0));
-}
-
-void tell(const std::string &line, bool is_failure, bool raw)
-{
-    const auto terminal = text_terminal(STDERR_FILENO);
-    const std::string text = (is_failure ? as_failure("pi:", terminal) : "pi:") + " " + line + "\n";
-    std::string shown;
-    for (const char byte : terminal ? fitted(text, *terminal) : text)
-        shown += raw && byte == '\n' ? "\r\n" : std::string(1, byte);
-    say(shown);
-}
-
-void tell_lines(const std::string &lines)
-{
-    const auto terminal = text_terminal(STDERR_FILENO);
-    say(terminal ? fitted(lines, *terminal) : lines);
 }
 
 // Drawing and erasing the progress line.

@@ -164,7 +164,6 @@ nlohmann::json line_of(const Policy &policy, const Policy &of_all, const std::st
 // codes and faults are those of docs/troubleshooting.md, which the build puts into this program.
 
 constexpr std::string_view page = PI_AGENT_TROUBLESHOOTING;
-constexpr std::string_view labels_of_one_screen = "user entry roots in network keys projects runs";
 constexpr std::size_t answer_columns = 100;
 
 // `text` in lines of at most answer_columns, or of the terminal's, of which all but the first are indented as `first` is long; a word is
@@ -380,17 +379,6 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     explanation.toolchains = explain_toolchains(own.toolchains, observer, user);
     explanation.account_exists = find_account(rules->agent_account).has_value();
     return explanation;
-}
-
-std::string on_one_screen(const std::string &text)
-{
-    std::string kept;
-    bool is_kept = false;
-    for (const auto line : split(text, '\n')) {
-        if (!line.starts_with(' ')) is_kept = has_word(labels_of_one_screen, line.substr(0, line.find(':')));
-        if (is_kept || line.find("no start is possible") != std::string_view::npos) kept += std::string(line) + '\n';
-    }
-    return kept + "more:     pi-agentctl explain --all (variables, limits, toolchains, and what else differs)\n";
 }
 
 void run_explain(const ExplainOptions &options, std::ostream &out)

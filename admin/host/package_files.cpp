@@ -5,17 +5,12 @@
 #include "common/host/beneath.hpp"
 #include "runner/plan/host_view.hpp"
 
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <openssl/evp.h>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <set>
 
 namespace pi_agent {
 

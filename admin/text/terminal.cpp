@@ -9,8 +9,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <sstream>
 #include <termios.h>
 
@@ -333,6 +336,20 @@ nlohmann::json to_json(const Diagnostic &diagnostic)
             {"key", text_or_null(diagnostic.key)},
             {"message", diagnostic.problem},
             {"remedy", text_or_null(diagnostic.remedy)}};
+}
+
+void log_steps()
+{
+    // Not spdlog::stderr_logger_mt, which throws where there is one of that name: "state -v prune -v" comes here twice.
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("pi-agentctl", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
+    spdlog::set_pattern("%n: %T.%e: %v");
+    spdlog::set_level(spdlog::level::debug);
+}
+
+void be_quiet()
+{
+    static std::ofstream nowhere("/dev/null");
+    std::cout.rdbuf(nowhere.rdbuf());
 }
 
 } // namespace pi_agent

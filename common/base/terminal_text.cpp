@@ -14,7 +14,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t fewest_columns = 30; // in less, wrapped text is no easier to read
+constexpr std::size_t fewest_columns = 30; // fewer do not make wrapped text easier to read
 constexpr std::size_t label_columns = 10;  // of explain and version
 constexpr char escape_byte = '\033';
 constexpr const char *no_colour = "\033[0m";

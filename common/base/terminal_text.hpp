@@ -11,10 +11,10 @@ namespace pi_agent {
 
 struct TextTerminal {
     std::size_t columns;
-    bool has_colours; // NO_COLOR is not set, and the terminal is not a dumb one
+    bool has_colours; // without NO_COLOR, and unless the terminal is a dumb one
 };
 
-// None where `fd` is no terminal, or one that does not say how wide it is.
+// None unless `fd` is a terminal that says how wide it is.
 std::optional<TextTerminal> text_terminal(int fd);
 
 // Columns of a character, whatever locale this process was started in.
