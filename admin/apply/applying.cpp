@@ -86,6 +86,7 @@ private:
         fault_point("apply-kept");
         remove_unfinished_note(root_);
         noted_.clear(); // from here on nothing goes back
+        make_package_files(root_, warnings_);
         if (changes_.count() == 0) out_ << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
     }
 
@@ -125,7 +126,6 @@ private:
         }
         make_state_directories(root_, policy_, changes);
         make_applied_directory(root_, policy_.agent.state_dir, changes);
-        make_package_files(root_, changes, warnings_);
         if (!changes.dry_run()) { // on disk: from here on it goes back
             write_unfinished(root_, before_);
             noted_ = before_.command;

@@ -129,8 +129,8 @@ void parse_note(const char *name, const std::string &text, const char *remedy, N
 
 // For dpkg's trigger, and make_package_files(): looks at all of them again. Files that are as they were are not written.
 void copy_package_files(const AsRoot &root);
-// The same as a part of apply, which does not fail for it.
-void make_package_files(const AsRoot &root, Changes &changes, std::ostream &warnings);
+// The same at the end of apply, which neither fails for it nor counts it as a change.
+void make_package_files(const AsRoot &root, std::ostream &warnings);
 void forget_package_files(const AsRoot &root, Changes &changes);
 
 struct AppliedPolicies {

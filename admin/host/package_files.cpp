@@ -10,6 +10,7 @@
 #include <fnmatch.h>
 #include <openssl/evp.h>
 #include <spdlog/spdlog.h>
+#include <sstream>
 #include <sys/file.h>
 
 namespace pi_agent {
@@ -168,14 +169,15 @@ void copy_package_files(const AsRoot & /*root*/)
     spdlog::debug("{} of {} files that packages have in /etc are unchanged and public", kept.size(), shipped.size());
 }
 
-void make_package_files(const AsRoot &root, Changes &changes, std::ostream &warnings)
+void make_package_files(const AsRoot &root, std::ostream &warnings)
 {
-    make_root_directory(root, package_files_directory, directory_mode, changes);
-    if (changes.dry_run()) return;
+    std::ostringstream nowhere;
+    Changes untold(false, nowhere);
     try {
+        make_root_directory(root, package_files_directory, directory_mode, untold);
         copy_package_files(root);
-    } catch (const std::exception &failure) { // sessions see less of /etc then
-        warnings << "pi-agentctl: warning: sessions may not see what packages have in /etc: " << failure.what() << '\n';
+    } catch (const std::exception &failure) {
+        warnings << "pi-agentctl: warning: sessions see less of what packages have in /etc: " << failure.what() << '\n';
     }
 }
 

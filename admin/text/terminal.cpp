@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -348,8 +347,13 @@ void log_steps()
 
 void be_quiet()
 {
-    static std::ofstream nowhere("/dev/null");
-    std::cout.rdbuf(nowhere.rdbuf());
+    // Takes everything and keeps nothing, so that a stream on it never fails.
+    class Nowhere : public std::streambuf {
+        int_type overflow(int_type byte) override { return traits_type::not_eof(byte); }
+        std::streamsize xsputn(const char * /*bytes*/, std::streamsize count) override { return count; }
+    };
+    static Nowhere nowhere;
+    std::cout.rdbuf(&nowhere);
 }
 
 } // namespace pi_agent

@@ -240,7 +240,8 @@ bool is_as_copied(const std::string &path, const struct stat &copy)
 // Adds the directory `below` if all of it is as it was copied, and otherwise what of it is. Returns which.
 bool add_unchanged(FdRef copies, const std::string &below, std::vector<std::string> &paths)
 {
-    const UniqueFd directory = open_beneath(copies, below.empty() ? "." : below, O_RDONLY | O_DIRECTORY);
+    const UniqueFd directory = find_beneath(copies, below.empty() ? "." : below, O_RDONLY | O_DIRECTORY);
+    if (!directory) return false; // dpkg's trigger removes it just now
     const std::size_t before = paths.size();
     bool is_whole = true;
     for (const auto &name : names_in(directory)) {
@@ -277,9 +278,8 @@ EtcFile read_etc_file(const std::string &name)
 UnchangedFiles find_unchanged_files()
 {
     UnchangedFiles found;
-    const UniqueFd copies =
-        open_if_there("opening the copies of packages' files", FdRef(AT_FDCWD), package_files_directory, O_RDONLY | O_DIRECTORY);
-    if (copies) add_unchanged(copies, "", found.paths);
+    const UniqueFd copies = UniqueFd::adopt(open(package_files_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (copies) add_unchanged(copies, "", found.paths); // without them sessions see less
     return found;
 }
 
