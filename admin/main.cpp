@@ -7,22 +7,25 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
+#include "common/base/terminal_text.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include <filesystem>
 #include <iostream>
-#include <streambuf>
 
 namespace pi_agent {
 
 namespace {
 
 // What the command line asks for. It throws Failure, or NothingToDo (admin/text/terminal.hpp).
-using Action = std::function<void()>;
+struct Action {
+    std::function<void()> run = {};
+    bool is_for_programs = false; // what it prints is JSON, a file or a value: it stays as it is on a terminal, too
+};
+
+constexpr std::string_view commands_for_programs = "get metrics render schema sudoers";
 
 // --- The table, and how CLI11 gets it.
 
@@ -117,7 +120,7 @@ void show_history(const Given &it)
 void explain_what_is_asked(const Given &it)
 {
     const auto word = it.text("WORD");
-    if (!word) return run_explain(it.text("--user"), it.text("--cwd"), it.has("--json"), std::cout);
+    if (!word) return run_explain({it.text("--user"), it.text("--cwd"), it.has("--all"), it.has("--json")}, std::cout);
     const auto text = explain_word(*word);
     if (!text)
         throw Failure(FailureKind::command_line, "nothing is called " + quote(*word) +
@@ -141,7 +144,12 @@ const std::map<std::string, Run> runs = {
      }},
     {"schema", [](const Given & /*it*/) { run_schema(std::cout); }},
     {"edit", [](const Given &it) { run_edit(it.text("FILE"), std::cout, std::cerr); }},
-    {"apply", [](const Given &it) { run_apply(applying(it), std::cout, std::cerr); }},
+    {"apply",
+     [](const Given &it) {
+         if (it.has("--package-files"))
+             return copy_package_files(claim_root("apply --package-files", "reads what dpkg knows, so only root can run it"));
+         run_apply(applying(it), std::cout, std::cerr);
+     }},
     {"rollback", [](const Given &it) { run_rollback(it.has("--yes"), applying(it), std::cout, std::cerr); }},
     {"sudoers", [](const Given & /*it*/) { run_sudoers(std::cout, std::cerr); }},
     {"remove",
@@ -223,26 +231,6 @@ const std::map<std::string, Run> runs = {
      }},
 };
 
-// What is logged elsewhere is only for -v: no variable of the caller's switches it on.
-void log_steps()
-{
-    // Not spdlog::stderr_logger_mt, which throws where there is one of that name: "state -v prune -v" comes here twice.
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("pi-agentctl", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
-    spdlog::set_pattern("%n: %T.%e: %v");
-    spdlog::set_level(spdlog::level::debug);
-}
-
-void be_quiet()
-{
-    // Takes everything and keeps nothing, so that a stream on it never fails.
-    class Nowhere : public std::streambuf {
-        int_type overflow(int_type byte) override { return traits_type::not_eof(byte); }
-        std::streamsize xsputn(const char * /*bytes*/, std::streamsize count) override { return count; }
-    };
-    static Nowhere nowhere;
-    std::cout.rdbuf(&nowhere);
-}
-
 void add_command(CLI::App &app, Action &chosen, const CommandRow &row)
 {
     const auto space = row.name.find(' ');
@@ -261,7 +249,11 @@ void add_command(CLI::App &app, Action &chosen, const CommandRow &row)
                     throw Failure(ExitStatus::usage, fmt::format("write {0} after '{2}': pi-agentctl {1} {2} {0}", option->get_name(),
                                                                  above.get_name(), command->get_name()));
         }
-        chosen = [given, act] { act(*given); };
+        const auto wants = [&](const char *option) {
+            return command->get_option_no_throw(option) != nullptr && command->count(option) > 0;
+        };
+        const bool writes_file = wants("--output") && given->word("--output") == "-";
+        chosen = {[given, act] { act(*given); }, wants("--json") || writes_file || has_word(commands_for_programs, command->get_name())};
     });
     if (row.name != "shell") {
         command->add_flag_callback("-q,--quiet", be_quiet, "Print nothing on standard output: the exit status says it");
@@ -380,11 +372,11 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     const std::string_view first = argc > 1 ? argv[1] : "";
     const std::string_view second = argc > 2 ? argv[2] : "";
     if (first == "complete") // not of app: it says what the others are
-        return [text = complete(app, {argv + 2, argv + argc})] { std::cout << text; };
+        return {[text = complete(app, {argv + 2, argv + argc})] { std::cout << text; }, true};
     if (first == "shell" && argc > 2 && second != "--help" && second != "-h") {
         std::vector<std::string> words(argv + 2, argv + argc);
         if (words.front() == "--") words.erase(words.begin());
-        return [words] { become_shell(words); };
+        return {[words] { become_shell(words); }};
     }
     // As other tools have it: help, and help COMMAND.
     std::vector<const char *> words(argv, argv + argc);
@@ -396,15 +388,15 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
         app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::CallForAllHelp &) {
         app.footer(where + "\n\n" + footer);
-        return [help = app.help("", CLI::AppFormatMode::All)] { std::cout << help; };
+        return {[help = app.help("", CLI::AppFormatMode::All)] { std::cout << help; }};
     } catch (const CLI::CallForHelp &) {
-        return [help = app.help()] { std::cout << help; };
+        return {[help = app.help()] { std::cout << help; }};
     } catch (const CLI::CallForVersion &version) {
-        return [text = std::string(version.what())] { std::cout << text << '\n'; };
+        return {[text = std::string(version.what())] { std::cout << text << '\n'; }};
     } catch (const CLI::ParseError &error) {
         throw Failure(FailureKind::command_line, usage_problem(app, error, first));
     }
-    if (chosen) return chosen;
+    if (chosen.run) return chosen;
     throw Failure(FailureKind::command_line,
                   fmt::format("no command given: use one of {}; see: pi-agentctl help", fmt::join(command_names(app), ", ")));
 }
@@ -416,32 +408,37 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
 int main(int argc, char **argv)
 {
     using namespace pi_agent;
+    const FittedStream problems(std::cerr, STDERR_FILENO);
     // `pi --pi-agent-explain` becomes this program, and what it says is pi's.
-    const char *prefix = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi: " : "pi-agentctl: ";
+    const std::string name = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi:" : "pi-agentctl:";
     // Each line of `text` after the name of the program, and then where to read on.
-    const auto say = [prefix](const std::string &text) {
+    const auto say = [](const std::string &prefix, const std::string &text) {
         std::cout.flush();
         std::cerr << prefix_lines(prefix, text);
     };
-    const auto fail = [&say](const Failure &failure, const std::string &shown) {
+    const std::string failed = as_failure(name, problems.terminal()) + " ";
+    const auto fail = [&](const Failure &failure, const std::string &shown) {
         const auto pointer = pointer_to(failure.kind(), failure.status());
-        say(shown + (shown.empty() || pointer.empty() ? "" : "\n") + pointer);
+        say(failed, shown + (shown.empty() || pointer.empty() ? "" : "\n") + pointer);
         return static_cast<int>(failure.status());
     };
     remember_accounts();
     try {
         CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
                      "pi-agentctl");
-        parse_command_line(app, argc, argv)();
+        const auto action = parse_command_line(app, argc, argv);
+        FittedStream answer(std::cout, STDOUT_FILENO);
+        if (action.is_for_programs) answer.stop();
+        action.run();
         std::cout.flush();
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
     } catch (const NothingToDo &nothing) {
-        say(nothing.what());
+        say(name + " ", nothing.what());
         return nothing_status;
     } catch (const PolicyError &error) {
         std::cout.flush();
-        std::cerr << show_problems(error.diagnostics(), prefix, read_again);
+        std::cerr << show_problems(error.diagnostics(), failed, read_again);
         return fail(error, "");
     } catch (const Failure &failure) {
         return fail(failure, failure.what());

@@ -176,7 +176,7 @@ public:
         } catch (const Failure &failure) {
             text = unknown + "did not end (" + failure.what() + ")" + remedy;
         }
-        say(text);
+        tell_lines(text);
     }
 
 private:
@@ -400,8 +400,7 @@ AgentEnded run_watched(const EarlyLook &look, Program program, const RunSession 
     try {
         const AgentEnded ended = run(session);
         aftermath.tell(session);
-        if (const auto notice = closed_network_notice(look.network, ended); program == Program::agent && !notice.empty())
-            say("pi: " + notice + "\n");
+        if (const auto notice = closed_network_notice(look.network, ended); program == Program::agent && !notice.empty()) tell(notice);
         return ended;
     } catch (const Failure &) { // the agent may have run for long before that
         aftermath.tell(session);

@@ -1,5 +1,6 @@
 // pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
 #include "common/base/build_settings.hpp"
+#include "common/base/terminal_text.hpp"
 
 #include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
@@ -50,7 +51,7 @@ AgentEnded run(const Request &asked, const std::vector<AskedPort> &ports)
 {
     const UniqueFd cwd = open_cwd();
     const EarlyLook look = refuse_early(cwd, asked_by(asked));
-    if (asked.debug) say("pi: " + look.decision + "\n");
+    if (asked.debug) tell(look.decision);
     if (asked.program == Program::agent && asks_for_self_update(asked.arguments))
         throw Failure(FailureKind::self_update,
                       "the agent is installed for the whole host, so a session cannot update it; ask the administrator for a newer "
@@ -86,7 +87,7 @@ int report(const Failure &failure)
     std::string said = failure.what();
     if (const std::string pointer = pointer_to(failure.kind(), failure.status()); !pointer.empty()) said += "\n" + pointer;
     for (const auto line : split(said, '\n'))
-        say("pi: " + std::string(line) + "\n");
+        tell(std::string(line), true);
     return static_cast<int>(failure.status());
 }
 
@@ -100,7 +101,11 @@ int main(int argc, char **argv)
         const WrapperOptions options = parse_options(argc, argv);
         program = options.request.program;
         if (defence_is_on("hidden-arguments")) hide_arguments(argc, argv);
-        if (options.help) return std::fputs(wrapper_help, stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
+        if (options.help) {
+            const auto terminal = text_terminal(STDOUT_FILENO);
+            const auto text = terminal ? fitted(wrapper_help, *terminal) : wrapper_help;
+            return std::fputs(text.c_str(), stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
+        }
         if (options.explain) {
             execl(build::ctl_path, "pi", "explain", static_cast<char *>(nullptr));
             throw_errno(std::string("running ") + build::ctl_path);

@@ -12,8 +12,9 @@ namespace pi_agent {
 
 // --- The wrapper's own options.
 
-const char *const wrapper_help = R"(pi runs the coding agent in this directory, as an account of its own, in the sandbox of the
-administrator's policy. Every argument goes to the agent, except these, which come first:
+const char *const wrapper_help = R"(pi runs the coding agent in this directory, as an account of its own, in the
+sandbox of the administrator's policy. Every argument goes to the agent, except
+these, which come first:
 
   --pi-agent-help         print this and stop; `pi --help` is the agent's own help
   --pi-agent-explain      print what would be started and why; start nothing
@@ -28,8 +29,9 @@ administrator's policy. Every argument goes to the agent, except these, which co
   --pi-agent-scope=SCOPE  let this session see less: project, which is the repository alone
   --pi-agent-tmpdir PATH  use this directory inside the project's root as TMPDIR; it is made if it is missing
 
-The policy is /etc/pi-agent/policy.yaml. A message ends with a code, which `pi-agentctl explain CODE`
-explains. man pi has more, and the table of exit statuses.
+The policy is /etc/pi-agent/policy.yaml. A message ends with a code, which
+`pi-agentctl explain CODE` explains. man pi has more, and the table of exit
+statuses.
 )";
 
 namespace {

@@ -2,6 +2,7 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/base/files.hpp"
+#include "common/base/terminal_text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <sys/socket.h>
@@ -65,11 +66,10 @@ public:
         due_ = Deadline::max(); // once
         if (!is_seen) return;
         line_.clear();
-        say("pi: " + doing_ + ": two seconds without progress; Ctrl-C or kill " + std::to_string(getpid()) + " ends pi" +
-            (takes_long_  ? ""
-             : has_heard_ ? remedy_of_others
-                          : remedy_of_sudo) +
-            "\n");
+        tell(doing_ + ": two seconds without progress; Ctrl-C or kill " + std::to_string(getpid()) + " ends pi" +
+             (takes_long_  ? ""
+              : has_heard_ ? remedy_of_others
+                           : remedy_of_sudo));
     }
     [[nodiscard]] bool has_heard() const noexcept { return has_heard_; }
 
@@ -230,7 +230,7 @@ private:
     {
         const bool raw = input_.terminal && input_.terminal->is_output_raw() && input_.terminal->on_terminal()[2];
         // Root's words: names in them are escaped already.
-        say("pi: " + text + (raw ? "\r\n" : "\n"));
+        tell(text, false, raw);
     }
 
     void hear_signals()
@@ -375,6 +375,22 @@ private:
 AgentEnded run_client(ClientInput input, std::string &session)
 {
     return Client(std::move(input), session).run();
+}
+
+void tell(const std::string &line, bool is_failure, bool raw)
+{
+    const auto terminal = text_terminal(STDERR_FILENO);
+    const std::string text = (is_failure ? as_failure("pi:", terminal) : "pi:") + " " + line + "\n";
+    std::string shown;
+    for (const char byte : terminal ? fitted(text, *terminal) : text)
+        shown += raw && byte == '\n' ? "\r\n" : std::string(1, byte);
+    say(shown);
+}
+
+void tell_lines(const std::string &lines)
+{
+    const auto terminal = text_terminal(STDERR_FILENO);
+    say(terminal ? fitted(lines, *terminal) : lines);
 }
 
 } // namespace pi_agent

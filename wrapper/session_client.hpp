@@ -62,6 +62,11 @@ void record_refusal(const EarlyRefusal &refusal, Program program) noexcept;
 // most, and not again until something was taken. best_effort: what is not taken by then is lost.
 void say(std::string_view text) noexcept;
 
+// The same of a line of pi's own, fitted to the terminal (common/base/terminal_text.hpp). `raw`: no line feed returns the cursor there.
+void tell(const std::string &line, bool is_failure = false, bool raw = false);
+// The same of whole lines, each with its "pi: ".
+void tell_lines(const std::string &lines);
+
 // A line on the terminal of standard error that shows the current step. It disappears before anything else is written.
 class ProgressLine {
 public:

@@ -419,7 +419,7 @@ AgentEnded AskedEnd::tell(const SessionPeer &peer, bool has_runner, std::string 
     else
         text += std::string("the runner has not answered; it ends the session") +
                 (!session.empty() ? ", and pi does not look at what that left" : "") + ". What still runs: pi-agentctl sessions";
-    say(text + "\n");
+    tell_lines(text + "\n");
     session.clear();
     return AgentEnded{true, number_};
 }

@@ -341,6 +341,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     else
         show_agent_binary(root, policy, changes, out);
     remove_command(root, places_of_command(), changes);
+    forget_package_files(root, changes);
     if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
     if (order.state) {
         const std::string state_dir = settled_place(root);

@@ -86,6 +86,7 @@ private:
         fault_point("apply-kept");
         remove_unfinished_note(root_);
         noted_.clear(); // from here on nothing goes back
+        make_package_files(root_, warnings_);
         if (changes_.count() == 0) out_ << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
     }
 

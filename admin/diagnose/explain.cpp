@@ -8,6 +8,7 @@
 #include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
@@ -170,10 +171,11 @@ nlohmann::json line_of(const Policy &policy, const Policy &of_all, const std::st
 constexpr std::string_view page = PI_AGENT_TROUBLESHOOTING;
 constexpr std::size_t answer_columns = 100;
 
-// `text` in lines of at most answer_columns, of which all but the first are indented as `first` is long; a word is never divided. A
-// terminal shows no type face: literal words go between apostrophes.
+// `text` in lines of at most answer_columns, or of the terminal's, of which all but the first are indented as `first` is long; a word is
+// never divided. A terminal shows no type face: literal words go between apostrophes.
 std::string wrapped(const std::string &first, std::string_view text)
 {
+    const std::size_t columns = columns_for(std::cout).value_or(answer_columns);
     std::string all;
     std::string line = first;
     bool is_begun = false;
@@ -188,7 +190,7 @@ std::string wrapped(const std::string &first, std::string_view text)
         if (std::ranges::count(word, '`') % 2 != 0) is_open = !is_open;
     }
     for (const auto &word : words) {
-        if (is_begun && line.size() + 1 + word.size() > answer_columns) {
+        if (is_begun && line.size() + 1 + word.size() > columns) {
             all += line + "\n";
             line = std::string(first.size(), ' ');
             is_begun = false;
@@ -388,8 +390,9 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     return explanation;
 }
 
-void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
+void run_explain(const ExplainOptions &options, std::ostream &out)
 {
+    const auto &[user_name, directory, all, json] = options;
     const auto observer = Observer::self();
     if (observer.root() && !user_name && !directory) {
         const auto policy = load_policy(policy_path);
@@ -423,7 +426,9 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
         explanation.systemd = failure;
     }
     if (json) return print_json(to_json(explanation), out);
-    out << to_text(explanation);
+    const auto text = to_text(explanation);
+    const bool is_brief = columns_for(out) && !all && std::holds_alternative<AccessRules>(explanation.access);
+    out << (is_brief ? on_one_screen(text) : text);
 }
 
 std::optional<std::string> explain_word(const std::string &word)

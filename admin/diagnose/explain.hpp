@@ -243,7 +243,16 @@ nlohmann::json to_json(const Explanation &explanation);
 
 // The command. Without `user_name` it explains the caller, and for root everybody, a line each. It explains the current directory unless
 // `directory` names another.
-void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
+struct ExplainOptions {
+    std::optional<std::string> user, directory;
+    bool all = false;
+    bool json = false;
+};
+// On a terminal it prints on_one_screen(), unless `all`.
+void run_explain(const ExplainOptions &options, std::ostream &out);
+
+// Of to_text() what users ask for first, and what keeps them from starting.
+std::string on_one_screen(const std::string &text);
 
 // --- pi-agentctl show: all values that levels can say, as they hold for a user, and in a directory where one is given.
 

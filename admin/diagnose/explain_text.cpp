@@ -256,6 +256,18 @@ std::string to_text(const Explanation &explanation)
            box_text(explanation) + said_text(explanation.policy) + to_text(explanation.environment) + systemd_text(explanation);
 }
 
+std::string on_one_screen(const std::string &text)
+{
+    constexpr std::string_view labels = "user entry roots in projects network keys runs";
+    std::string kept;
+    bool is_kept = false;
+    for (const auto line : split(text, '\n')) {
+        if (!line.starts_with(' ')) is_kept = has_word(labels, line.substr(0, line.find(':')));
+        if (is_kept || line.find("no start is possible") != std::string_view::npos) kept += std::string(line) + '\n';
+    }
+    return kept + "more:     the same command with --all: variables, limits, toolchains, and what differs from a shell\n";
+}
+
 nlohmann::json to_json(const Explanation &explanation)
 {
     nlohmann::json json = {{"user", explanation.user.name},

@@ -123,6 +123,14 @@ enum class NoteVersion { none, first };
 void parse_note(const char *name, const std::string &text, const char *remedy, NoteVersion version,
                 const std::function<void(const nlohmann::json &json)> &take);
 
+// --- Copies of the files that packages have in /etc and nobody changed (package_files_directory), root 0755.
+
+// For dpkg's trigger, and make_package_files(): looks at all of them again. Files that are as they were are not written.
+void copy_package_files(const AsRoot &root);
+// The same at the end of apply, which neither fails for it nor counts it as a change.
+void make_package_files(const AsRoot &root, std::ostream &warnings);
+void forget_package_files(const AsRoot &root, Changes &changes);
+
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };

@@ -2,16 +2,17 @@
 #include "admin/text/terminal.hpp"
 
 #include "admin/programs/program.hpp"
+#include "common/base/terminal_text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
-#include <clocale>
 #include <csignal>
 #include <cstdlib>
-#include <cwchar>
 #include <fmt/format.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <sstream>
 #include <termios.h>
 
@@ -88,17 +89,6 @@ struct Cell {
     std::size_t width; // columns of a terminal
 };
 
-// Columns that a terminal gives to a character, whatever locale this process was started in.
-std::size_t width_of(char32_t character)
-{
-    static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    if (utf8 == nullptr) return 1; // a C library without it: right for most of the world's letters
-    const locale_t before = ::uselocale(utf8);
-    const int width = ::wcwidth(static_cast<wchar_t>(character));
-    ::uselocale(before);
-    return width < 0 ? 1 : static_cast<std::size_t>(width);
-}
-
 // The first character of `line`, which is not empty, is taken off it.
 Cell take_cell(std::string_view &line, std::size_t column)
 {
@@ -108,7 +98,7 @@ Cell take_cell(std::string_view &line, std::size_t column)
     if (bytes == "\t") return {std::string(tab_stop - column % tab_stop, ' '), tab_stop - column % tab_stop};
     if (bytes == "\\") return {"\\", 1}; // its escape would be longer than what the reader wrote
     auto shown = escape_for_display(bytes);
-    const auto width = shown == bytes ? width_of(character.value) : shown.size();
+    const auto width = shown == bytes ? columns_of(character.value) : shown.size();
     return {std::move(shown), width};
 }
 
@@ -194,7 +184,7 @@ char ask_letter(const std::string &question, const std::string &letters)
     std::string answer;
     while (::isatty(STDIN_FILENO) == 1) {
         std::cout.flush();
-        std::cerr << question << ' ' << std::flush;
+        std::cerr << question + ' ' << std::flush;
         if (!std::getline(std::cin, answer)) break;
         if (!answer.empty() && letters.find(answer.front()) != std::string::npos) return answer.front();
     }
@@ -204,7 +194,7 @@ char ask_letter(const std::string &question, const std::string &letters)
 std::optional<std::string> ask_line(const std::string &question, const std::string &otherwise)
 {
     std::cout.flush();
-    std::cerr << question << (otherwise.empty() ? "" : "[" + escape_for_display(otherwise) + "] ") << std::flush;
+    std::cerr << question + (otherwise.empty() ? "" : "[" + escape_for_display(otherwise) + "] ") << std::flush;
     std::string answer;
     if (!std::getline(std::cin, answer)) return std::nullopt;
     const auto said = trimmed(answer);
@@ -345,6 +335,25 @@ nlohmann::json to_json(const Diagnostic &diagnostic)
             {"key", text_or_null(diagnostic.key)},
             {"message", diagnostic.problem},
             {"remedy", text_or_null(diagnostic.remedy)}};
+}
+
+void log_steps()
+{
+    // Not spdlog::stderr_logger_mt, which throws where there is one of that name: "state -v prune -v" comes here twice.
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("pi-agentctl", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
+    spdlog::set_pattern("%n: %T.%e: %v");
+    spdlog::set_level(spdlog::level::debug);
+}
+
+void be_quiet()
+{
+    // Takes everything and keeps nothing, so that a stream on it never fails.
+    class Nowhere : public std::streambuf {
+        int_type overflow(int_type byte) override { return traits_type::not_eof(byte); }
+        std::streamsize xsputn(const char * /*bytes*/, std::streamsize count) override { return count; }
+    };
+    static Nowhere nowhere;
+    std::cout.rdbuf(&nowhere);
 }
 
 } // namespace pi_agent

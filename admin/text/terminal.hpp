@@ -33,6 +33,13 @@ std::optional<std::string> ask_line(const std::string &question, const std::stri
 // that would end the process does so only when the terminal is restored.
 std::optional<std::string> read_hidden(const std::string &question);
 
+// --- The options that every command has.
+
+// -v: what is logged elsewhere is told on standard error. No variable of the caller's switches it on.
+void log_steps();
+// -q: standard output gets nothing, and that never fails.
+void be_quiet();
+
 // --- Which editor an administrator gets, and starting it.
 
 // The value of a variable of the environment, none when it is not set.

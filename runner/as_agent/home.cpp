@@ -230,6 +230,38 @@ private:
     unsigned entries_ = 0;
 };
 
+bool is_as_copied(const std::string &path, const struct stat &copy)
+{
+    struct stat facts {};
+    return lstat(("/etc/" + path).c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size == copy.st_size &&
+           facts.st_mtim.tv_sec == copy.st_mtim.tv_sec && facts.st_mtim.tv_nsec == copy.st_mtim.tv_nsec;
+}
+
+// Adds the directory `below` if all of it is as it was copied, and otherwise what of it is. Returns which.
+bool add_unchanged(FdRef copies, const std::string &below, std::vector<std::string> &paths)
+{
+    const UniqueFd directory = find_beneath(copies, below.empty() ? "." : below, O_RDONLY | O_DIRECTORY);
+    if (!directory) return false; // dpkg's trigger removes it just now
+    const std::size_t before = paths.size();
+    bool is_whole = true;
+    for (const auto &name : names_in(directory)) {
+        const std::string path = join_path(below, name);
+        struct stat facts {};
+        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) continue; // removed meanwhile
+        if (S_ISDIR(facts.st_mode)) {
+            is_whole = add_unchanged(copies, path, paths) && is_whole;
+        } else {
+            const bool is_same = is_as_copied(path, facts);
+            if (is_same) paths.push_back(path);
+            is_whole = is_same && is_whole;
+        }
+    }
+    if (!is_whole || below.empty()) return is_whole;
+    paths.resize(before);
+    paths.push_back(below);
+    return true;
+}
+
 } // namespace
 
 EtcFile read_etc_file(const std::string &name)
@@ -241,6 +273,14 @@ EtcFile read_etc_file(const std::string &name)
     if (facts.st_size < 0 || static_cast<std::size_t>(facts.st_size) > host_file_limit) return {EtcFileState::too_large};
     const std::unique_ptr<char, decltype(&std::free)> canonical(realpath(path.c_str(), nullptr), &std::free);
     return {EtcFileState::read, canonical ? canonical.get() : path, read_whole(file, host_file_limit, path)};
+}
+
+UnchangedFiles find_unchanged_files()
+{
+    UnchangedFiles found;
+    const UniqueFd copies = UniqueFd::adopt(open(package_files_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (copies) add_unchanged(copies, "", found.paths); // without them sessions see less
+    return found;
 }
 
 std::vector<std::string> make_mount_points(FdRef agent_home, FdRef defaults, const std::vector<std::string> &places, std::size_t looked_at)

@@ -16,6 +16,10 @@ constexpr std::size_t host_file_limit = std::size_t{1} << 20U; // bytes of one; 
 // As the agent; `name` below /etc. A file that cannot be read counts as missing.
 EtcFile read_etc_file(const std::string &name);
 
+// As the agent: of the copies of packages' files those whose file in /etc has the size and the time of the copy. Root made the copies, so
+// what this leaves out is not shown, and nothing else is shown instead.
+UnchangedFiles find_unchanged_files();
+
 // --- Makes the mount points in the agent's home for what it is shown of its user's home.
 
 // As the agent; `places` relative to the home. Returns which of the first `looked_at` hold something of the agent's own, besides what

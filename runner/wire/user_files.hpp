@@ -73,6 +73,19 @@ struct EtcFile {
     }
 };
 
+// What of the packages' files in /etc is as it was when it was copied: paths below /etc of files, and of directories that are whole.
+struct UnchangedFiles {
+    std::vector<std::string> paths;
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.paths);
+        archive.require(
+            [&] { return std::none_of(self.paths.begin(), self.paths.end(), [](const auto &path) { return has_odd_component(path); }); },
+            "a file of /etc has an odd path");
+    }
+};
+
 // --- What a session's git gets of its user's, on its way from the child that asks the user's git.
 
 constexpr std::size_t git_notice_limit = 10;

@@ -92,6 +92,62 @@ def test_the_hosts_configuration_does_not_tell(what, prove):
     prove(attack, "minimal-view")
 
 
+# Both are conffiles of packages that every Debian has; everybody on the host may read them.
+CONFFILE = "/etc/issue.net"
+OF_SIGNING_IN = "/etc/pam.d/other"
+LOOK_AGAIN = "pi-agentctl apply --package-files"
+
+
+def in_a_session(path, needle):
+    def attack(target):
+        target.machine.root(LOOK_AGAIN, check=True)
+        done = target.pi("sh", "-c", f"cat {path}; cat /run/pi-agent/etc{path[4:]}")
+        return Outcome(needle in done.stdout, done)
+
+    return attack
+
+
+@pytest.fixture
+def changed_conffile(product, weak):
+    """The administrator wrote a password into a file that a package ships."""
+    for target in (product, weak):
+        target.machine.root(f"cp -p {CONFFILE} /root/kept; echo 'password = a-secret' >>{CONFFILE}", check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root(f"cp -p /root/kept {CONFFILE}; rm /root/kept; {LOOK_AGAIN}", check=True)
+
+
+def test_a_package_s_file_that_somebody_wrote_a_password_into_stays_hidden(prove, product, changed_conffile):
+    prove(in_a_session(CONFFILE, b"a-secret"), "unchanged-package-files")
+    product.machine.root(f"cp -p /root/kept {CONFFILE}", check=True)
+    assert in_a_session(CONFFILE, b"Debian")(product).succeeded, "it is shown as the package ships it, or this test proves nothing"
+
+
+def test_what_a_package_made_itself_is_none_of_its_files(product, control_seen):
+    made = "/etc/issue.net.made-at-installation"
+    product.machine.root(f"cp -p {CONFFILE} {made}", check=True)
+    outcome = in_a_session(made, b"Debian")(product)
+    assert not outcome.succeeded, outcome
+    assert in_a_session(CONFFILE, b"Debian")(product).succeeded
+    control_seen("the same text is shown where a package ships it")
+    product.machine.root(f"rm {made}", check=True)
+
+
+def test_how_people_sign_in_is_not_shown_though_nobody_changed_it(product, control_seen):
+    assert product.machine.run(["cat", OF_SIGNING_IN], check=True).stdout
+    control_seen("on the host everybody reads it")
+    assert product.pi("cat", OF_SIGNING_IN).returncode != 0
+
+
+@pytest.mark.parametrize("instead", ["ln -s /etc/shadow", "mkfifo", "mkdir", "cp -p /etc/shadow"])
+def test_whatever_is_in_the_place_of_a_package_s_file_is_not_read_for_it(instead, product):
+    product.machine.root(f"mv {CONFFILE} /root/kept; {instead} {CONFFILE}", check=True)
+    try:
+        assert not in_a_session(CONFFILE, b"")(product).seen.stdout
+    finally:
+        product.machine.root(f"rm -rf {CONFFILE}; mv /root/kept {CONFFILE}; {LOOK_AGAIN}", check=True)
+
+
 @pytest.mark.parametrize("place", ["/home", "/root", "/run/user"])
 def test_other_homes_are_not_there(place, prove):
     prove(seen_in(place, "homes"), "unit:RootDirectory", "unit:ProtectHome", "unit:TemporaryFileSystem", "unit:BindReadOnlyPaths")

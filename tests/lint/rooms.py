@@ -58,7 +58,7 @@ FLOORS = (
              "an end is the runner's own; the tool only asks for it", ADMIN, powers=("other programs",)),
     ),
     (Room("admin/host", "root", "read and write the product's own files, accounts and sudo rule",
-          "one file for each thing that is kept on the host", ADMIN),),
+          "one file for each thing that is kept on the host", ADMIN, powers=("libcrypto",)),),
     (
         Room("admin/text", "root, or the caller", "ask at the terminal; format what is shown",
              "words and tables need no right", ADMIN),

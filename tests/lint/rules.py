@@ -33,7 +33,7 @@ HOMES = (
      "runner/inside/call_answers.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one adds what a policy says, one installs them, one answers what it asks"),
     ("libcurl", _include(r"curl/curl\.h"), ("fetch/pi_agent_fetch.cpp",), "one file says which protocols, certificates and limits a download has"),
-    ("libcrypto", _include(r"openssl/"), ("fetch/pi_agent_fetch.cpp", "gate/route_tls.cpp"),
+    ("libcrypto", _include(r"openssl/"), ("admin/host/package_files.cpp", "fetch/pi_agent_fetch.cpp", "gate/route_tls.cpp"),
      "a check sum is of the bytes that are written, so both are in one file; another one says whom TLS trusts"),
     ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/inside/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),

@@ -39,7 +39,7 @@ def test_enter_four_times_makes_a_policy_that_check_takes(fresh):
             shell.expect(question)
             shell.expect(rb"\[[^\]]+\] $")
             shell.type("\n")
-        shell.expect(rb"wrote /etc/pi-agent/policy.yaml\r\n.*pi-agentctl check says:\r\n.*  policy is valid: .*Next:\r\n.*sudo pi-agentctl apply.*types 'pi' in a directory below")
+        shell.expect(rb"wrote /etc/pi-agent/policy.yaml\r\n.*pi-agentctl check says:\r\n.*  (?:\x1b\[32m)?policy is valid(?:\x1b\[0m)?: .*Next:\r\n.*sudo pi-agentctl apply.*types 'pi' in a directory below")
         shell.expect("status=0=")
     text = fresh.read(POLICY_FILE).decode()
     assert "  alice:\n    roots: [~/projects]\n" in text and "  bob:\n    roots: [~/work]\n" in text and "    - api.anthropic.com\n" in text, text

@@ -52,6 +52,22 @@ def test_a_user_types_pi_after_three_commands_of_the_administrator(absent):
     assert owner == b"alice\n"
 
 
+# A package with one conffile, made and installed.
+LATER = """mkdir -p /root/later/DEBIAN /root/later/etc/later && cd /root/later && echo a setting >etc/later/later.conf
+echo /etc/later/later.conf >DEBIAN/conffiles && printf 'Package: later\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@example.org>\\nDescription: later\\n' >DEBIAN/control
+dpkg-deb --build --root-owner-group /root/later /root/later.deb && dpkg -i /root/later.deb"""
+
+
+def test_what_a_package_brings_to_etc_later_is_seen_at_the_next_start(playing):
+    machine = playing.machine
+    try:
+        machine.root(LATER, check=True)
+        assert pi(machine, "sh", "cat /etc/later/later.conf", check=True).stdout == b"a setting\n"
+    finally:
+        machine.root("dpkg --purge later; rm -r /root/later /root/later.deb", check=True)
+    assert b"No such file" in pi(machine, "sh", "cat /etc/later/later.conf").stderr
+
+
 def test_the_account_is_there_from_the_installation_on(absent):
     absent.machine.root("userdel pi-agent; true", check=True)
     absent.install()

@@ -146,6 +146,35 @@ def test_a_file_that_only_root_reads_is_not_shown_and_a_huge_one_is_named(machin
         machine.root("mv /root/hosts /etc/; rm /etc/rpc", check=True)
 
 
+SHIPPED = "/etc/issue.net"  # a conffile of base-files, for no program that a session has
+COPIES = "/var/lib/pi-agent/etc"
+
+
+def test_a_package_s_file_is_seen_as_long_as_nobody_changes_it(machine, playing):
+    shown = agent_says(machine, "sh", f"cat {SHIPPED}; readlink {SHIPPED}; cat /etc/skel/.bashrc >/dev/null && echo whole")
+    assert shown == machine.read(SHIPPED) + f"/run/pi-agent{SHIPPED}\nwhole\n".encode()
+    machine.root(f"cp -p {SHIPPED} /root/kept; echo mine >>{SHIPPED}", check=True)
+    try:  # nobody looked again, and it is not shown as it was
+        done = pi(machine, "sh", f"cat {SHIPPED}")
+        assert done.stdout == b"" and done.returncode != 0, done
+        machine.root("mv /etc/skel/.profile /root/", check=True)
+        assert agent_says(machine, "sh", "ls -A /etc/skel") == b".bash_logout\n.bashrc\n"  # the others of its directory stay
+    finally:
+        machine.root(f"cp -p /root/kept {SHIPPED}; rm /root/kept; mv /root/.profile /etc/skel/", check=True)
+    assert agent_says(machine, "sh", f"cat {SHIPPED}") == machine.read(SHIPPED)
+
+
+def test_copies_are_made_again_where_something_changed_and_go_with_the_product(machine, playing):
+    numbers = f"cd {COPIES} && find . -type f -printf '%P %i\\n' | sort"
+    before = machine.root(numbers, check=True).stdout
+    assert b"issue.net " in before and b"pam.d" not in before and b"shadow" not in before, before
+    machine.root(f"echo old >{COPIES}/stale; echo x >>{COPIES}/issue.net; pi-agentctl apply --package-files", check=True)
+    after = machine.root(numbers, check=True).stdout
+    changed = {line.split()[0] for line in set(after.splitlines()) ^ set(before.splitlines())}
+    assert changed == {b"issue.net"} and machine.read(f"{COPIES}/issue.net") == machine.read(SHIPPED), changed
+    assert f"would: remove {COPIES}," in machine.root(["pi-agentctl", "remove", "--dry-run"], check=True).stdout.decode()
+
+
 @pytest.fixture
 def tools(machine):
     machine.root(f"install -d {TOOLS}/bin; echo tool >{TOOLS}/bin/tool; echo '[global]' >/etc/pip.conf", check=True)

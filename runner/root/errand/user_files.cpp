@@ -243,12 +243,14 @@ HostFilesReader::HostFilesReader(const AsRoot &root, const Account &agent, const
         fault_point("reading-etc");
         for (const auto &name : shown_etc_files())
             send_long_answer(channel, encode(read_etc_file(name)));
+        send_long_answer(channel, encode(find_unchanged_files()));
     });
 }
 
 std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, const std::vector<std::string> &left_out)
 {
     std::vector<std::string> notices;
+    std::vector<std::string> links;
     if (!child_) return notices;
     for (const auto &name : shown_etc_files()) {
         const auto file = decode_fields<EtcFile>(child_->receive_long(child_patience_seconds));
@@ -264,6 +266,10 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
         else
             write_whole(session.make_late_file("root" + own), file.content, "the session's " + own);
     }
+    for (const auto &path : decode_fields<UnchangedFiles>(child_->receive_long(child_patience_seconds)).paths)
+        if (shown_of_etc(path) == ShownOfEtc::nothing && !session.has("root/etc/" + path.substr(0, path.find('/')))) links.push_back(path);
+    for (const auto &path : links) // later: the first link of a directory would hide the others
+        session.make_link("root/etc/" + path, std::string(package_files_inside) + "/" + path);
     child_.reset();
     return notices;
 }

@@ -175,6 +175,11 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
     else // late: the unit needs nothing in there, and nothing else is ever mounted there
         show_part_of_etc(root, session, "/etc", late);
     if (view.view == View::minimal) stand_in_for_apt(session, view);
+    if (view.view == View::minimal && path_exists(package_files_directory)) {
+        session.make_directory(std::string(package_files_inside).substr(1));
+        const UniqueFd files = open_trusted(package_files_directory, O_PATH | O_DIRECTORY, "copies of packages' files");
+        late.push_back({clone_read_only(root, files), package_files_inside});
+    }
     const std::string devices = "/sys/devices/system"; // processors and memory: tools choose their size by them
     session.make_directory(devices.substr(1));
     late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
