@@ -140,7 +140,7 @@ void write_command_names(const CommandPlaces &places, const CommandNames &names)
 // --- Many accounts.
 
 constexpr std::size_t most_of_system = 200; // of the 900 numbers that a host has for all of its services
-constexpr std::size_t at_once = 1000;
+constexpr std::size_t accounts_at_once = 1000;
 constexpr const char *cannot_create = "systemd-sysusers cannot create the agents' accounts";
 
 // With numbers of our own, and the files alone (--root): then systemd-sysusers need not ask the whole database for each, which took eight
@@ -156,8 +156,8 @@ void create_many(const Policy &policy, const MissingAccounts &missing, Changes &
             require_success({"systemd-sysusers", "-"}, cannot_create, sysusers_text(policy, few));
         });
     const auto numbers = free_numbers(many.accounts.size());
-    for (std::size_t begin = 0; begin < many.accounts.size(); begin += at_once) {
-        const auto end = std::min(begin + at_once, many.accounts.size());
+    for (std::size_t begin = 0; begin < many.accounts.size(); begin += accounts_at_once) {
+        const auto end = std::min(begin + accounts_at_once, many.accounts.size());
         const auto part = [&](const auto &all) {
             return std::vector(all.begin() + std::ptrdiff_t(begin), all.begin() + std::ptrdiff_t(end));
         };

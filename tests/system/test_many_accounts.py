@@ -11,12 +11,12 @@ MEMBERS = 6000
 GHOSTS = ["ghost-one", "ghost-two"]
 POLICY = STANDARD_POLICY.replace("    roots: [/srv/devs]\n", '    roots: [/srv/devs]\n  "%crowd":\n    roots: [~/projects]\n')
 CROWD = f"""
-import re
 members = [f"crowd{{number:04}}" for number in range({MEMBERS})]
 with open("/etc/passwd", "a") as users:
-    users.writelines(f"{{name}}:x:{{20000 + number}}:20000::/home/{{name}}:/bin/bash\\n" for number, name in enumerate(members))
+    for number, name in enumerate(members):
+        users.write(f"{{name}}:x:{{20000 + number}}:{{23000 if number == 3000 else 20000}}::/home/{{name}}:/bin/bash\\n")
 with open("/etc/group", "a") as groups:
-    groups.write("crowd:x:30000:" + ",".join(members + {GHOSTS!r}) + "\\npeople:x:20000:\\nmailers:x:70001:\\n")
+    groups.write("crowd:x:30000:" + ",".join(members + {GHOSTS!r}) + "\\npeople:x:20000:\\ncrowd3000:x:23000:\\nmailers:x:70001:\\n")
 """
 
 
@@ -85,7 +85,7 @@ def test_check_and_explain_take_less_than_a_second(crowded):
 def test_a_member_starts_at_once_and_doctor_looks_at_the_one_who_is_named(crowded):
     machine, _ = crowded
     home = "/home/crowd3000"
-    machine.root(f"mkdir -p {home}/projects/app && chown -R 23000:20000 {home}", check=True)
+    machine.root(f"mkdir -p {home}/projects/app && chown -R 23000:23000 {home}", check=True)
     try:
         done = pi(machine, "--version", user="crowd3000", cwd=f"{home}/projects/app")
         assert done.returncode == 0, done
