@@ -23,7 +23,7 @@ void open_missing_stdio()
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return;
 }
 
-void put_variables_into(Request &request)
+void put_variables_into(Request &request, const std::string &config_directory)
 {
     std::set<std::string> kept_out;
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -32,7 +32,9 @@ void put_variables_into(Request &request)
         if (equals == std::string::npos) continue;
         const std::string name = assignment.substr(0, equals);
         if (is_passed_variable(name)) request.presentation.push_back(assignment);
-        if (equals + 1 < assignment.size() && !providers_of_key(name).empty()) kept_out.insert(name);
+        const std::string value = assignment.substr(equals + 1);
+        const bool is_other_place = has_word(agent_directory_names, name) && value != config_directory;
+        if (!value.empty() && (is_other_place || !providers_of_key(name).empty())) kept_out.insert(name);
     }
     if (request.program == Program::agent) request.kept_out.assign(kept_out.begin(), kept_out.end());
 }
@@ -44,14 +46,14 @@ void hide_arguments(int argc, char **argv)
         std::memset(argv[index], 0, std::strlen(argv[index]));
 }
 
-Request complete_request(Request request, const std::optional<UserTerminal> &terminal)
+Request complete_request(Request request, const std::optional<UserTerminal> &terminal, const std::string &config_directory)
 {
     const mode_t mask = umask(0);
     umask(mask);
     request.umask = mask;
     rlimit open_files{};
     if (getrlimit(RLIMIT_NOFILE, &open_files) == 0) request.open_files = open_files.rlim_cur;
-    put_variables_into(request);
+    put_variables_into(request, config_directory);
     if (terminal) {
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();
@@ -72,7 +74,7 @@ AgentEnded run(const Request &asked)
     const bool is_placed = look.job && asked.program != Program::canary && !has_ancestor(looks_like_job);
     const auto client = [&](std::string &session) {
         std::optional<UserTerminal> terminal = UserTerminal::find();
-        Request request = complete_request(asked, terminal);
+        Request request = complete_request(asked, terminal, look.read_as_user.front());
         return run_client(ClientInput{std::move(request),
                                       cwd,
                                       {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},

@@ -12,6 +12,8 @@ bool is_presentation_variable(std::string_view name) noexcept;
 // Where toolchains are, for programs that look there and not along PATH: they name places, which the runner judges
 // (runner/plan/host_view.hpp).
 inline constexpr std::string_view toolchain_names = "ANDROID_HOME ANDROID_SDK_ROOT CONDA_PREFIX DOTNET_ROOT GOROOT JAVA_HOME VIRTUAL_ENV";
+// By which the user's own agent finds its directories. Their names are passed on, where a session has others.
+inline constexpr std::string_view agent_directory_names = "PI_CODING_AGENT_DIR PI_CODING_AGENT_SESSION_DIR";
 
 // These, and those that name places which may also exist inside (PATH, GIT_DIR, …). No other variable leaves the user's shell.
 bool is_passed_variable(std::string_view name) noexcept;
