@@ -1,4 +1,5 @@
-// The table of files that name commands, and looking at git directories.
+// Files of a project that run code later, by the table of doors.toml, and looking at git directories.
+#include "common/as_user/doors.hpp"
 #include "common/as_user/git_syntax.hpp"
 #include "wrapper/aftermath.hpp"
 
@@ -14,29 +15,47 @@ namespace {
 constexpr int depth_limit = 64;                           // of a package.json
 constexpr std::size_t read_limit = std::size_t{1} << 20U; // bytes
 
-// What takes commands from files of a project (doors.toml).
-struct Door {
-    std::string_view what, words, paths;
-};
-constexpr Door doors[] = {
-#include "wrapper/doors.inc"
+// A pattern of a row: its first component, and what is below that.
+struct DoorPattern {
+    const Door *door;
+    std::string_view first, below;
 };
 
-// By name: what a file is called that may be called anything before that.
-constexpr std::string_view endings[] = {".code-workspace", ".sublime-project"};
+// By their first component, and those where that has a star.
+struct DoorPatterns {
+    std::unordered_multimap<std::string_view, DoorPattern> by_name;
+    std::vector<DoorPattern> any_name;
+};
 
-using DoorsByFirstComponent = std::unordered_multimap<std::string_view, std::pair<const Door *, std::string_view>>;
+std::pair<std::string_view, std::string_view> split_first(std::string_view path)
+{
+    const std::size_t slash = std::min(path.find('/'), path.size());
+    return {path.substr(0, slash), path.substr(std::min(slash + 1, path.size()))};
+}
 
-const DoorsByFirstComponent &doors_by_first_component()
+const DoorPatterns &door_patterns()
 {
     static const auto table = [] {
-        DoorsByFirstComponent made;
-        for (const auto &door : doors)
-            for (const auto path : split(door.paths, ' '))
-                made.emplace(path.substr(0, path.find('/')), std::pair(&door, path));
+        DoorPatterns made;
+        for (const auto &door : door_table()) {
+            if (door.what.empty()) continue;
+            for (const auto path : split(door.paths, ' ')) {
+                const DoorPattern pattern{&door, split_first(path).first, split_first(path).second};
+                if (pattern.first.find('*') == std::string_view::npos)
+                    made.by_name.emplace(pattern.first, pattern);
+                else
+                    made.any_name.push_back(pattern);
+            }
+        }
         return made;
     }();
     return table;
+}
+
+bool matches(std::string_view component, std::string_view name)
+{
+    const std::size_t star = component.find('*');
+    return name.size() >= component.size() - 1 && name.starts_with(component.substr(0, star)) && name.ends_with(component.substr(star + 1));
 }
 
 bool has_one_of(std::string_view text, std::string_view words)
@@ -46,14 +65,25 @@ bool has_one_of(std::string_view text, std::string_view words)
            std::any_of(list.begin(), list.end(), [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
-void mark_with_words(Marker &marker, const std::string &path, std::string_view what, std::string_view words)
+void mark_with_words(Marker &marker, const std::string &path, const Door &door)
 {
-    if (!words.empty()) {
+    if (!door.words.empty()) {
         const auto facts = marker.tree().look(path, Links::follow);
         const bool is_short = facts && S_ISREG(facts->st_mode) && static_cast<std::size_t>(facts->st_size) < read_limit;
-        if (is_short && !has_one_of(marker.tree().read(path, read_limit).value_or("\\"), words)) return;
+        if (is_short && !has_one_of(marker.tree().read(path, read_limit).value_or("\\"), door.words)) return;
     }
-    marker.file(path, std::string(what));
+    marker.file(path, std::string(door.what));
+}
+
+// What a row's pattern names at and below a path.
+void mark_matches(Marker &marker, const Door &door, const std::string &path, std::string_view below)
+{
+    const auto [first, rest] = split_first(below);
+    if (first.empty()) return mark_with_words(marker, path, door);
+    if (first.find('*') == std::string_view::npos) return mark_matches(marker, door, join_path(path, first), rest);
+    for (const auto &entry : marker.entries(path))
+        if (matches(first, entry.name) && (entry.type != DT_DIR || !rest.empty()))
+            mark_matches(marker, door, join_path(path, entry.name), rest);
 }
 
 void mark_package_scripts(Marker &marker, const std::string &path)
@@ -103,21 +133,16 @@ std::string commands_of_todo(const std::string &text)
 void mark_file_doors(Marker &marker, const std::string &directory, std::string_view name)
 {
     if (name == "package.json") return mark_package_scripts(marker, join_path(directory, name));
-    const auto [begin, end] = doors_by_first_component().equal_range(name);
-    for (auto found = begin; found != end; ++found) {
-        const auto [door, below] = found->second;
-        const std::size_t star = below.find("/*");
-        const std::string path = join_path(directory, below.substr(0, star));
-        if (star == std::string::npos) {
-            mark_with_words(marker, path, door->what, door->words);
-            continue;
-        }
-        for (const auto &entry : marker.entries(path))
-            if (entry.type != DT_DIR && entry.name.ends_with(below.substr(star + 2)))
-                marker.file(join_path(path, entry.name), std::string(door->what));
-    }
-    for (const auto ending : endings)
-        if (name.ends_with(ending)) marker.file(join_path(directory, name), "editor's tasks");
+    const auto mark = [&](const DoorPattern &pattern) {
+        const std::string_view beside = pattern.door->beside;
+        if (beside.empty() || marker.tree().look(join_path(directory, beside), Links::refuse))
+            mark_matches(marker, *pattern.door, join_path(directory, name), pattern.below);
+    };
+    const auto [begin, end] = door_patterns().by_name.equal_range(name);
+    for (auto found = begin; found != end; ++found)
+        mark(found->second);
+    for (const auto &pattern : door_patterns().any_name)
+        if (matches(pattern.first, name)) mark(pattern);
 }
 
 PackageScripts read_package_scripts(std::string_view json)

@@ -80,7 +80,9 @@ void put_variables_into(Request &request, const EarlyLook &look)
         const std::string name = assignment.substr(0, equals);
         const bool is_path_of_terminals = name == "TERMINFO" && !is_written_out(std::string_view(assignment).substr(equals + 1));
         if (is_passed_variable(name) && !is_path_of_terminals) request.presentation.push_back(assignment);
-        if (equals + 1 < assignment.size() && !providers_of_key(name).empty()) kept_out.insert(name);
+        const std::string value = assignment.substr(equals + 1);
+        const bool is_other_place = has_word(agent_directory_names, name) && value != look.read_as_user.front(); // its configuration
+        if (!value.empty() && (is_other_place || !providers_of_key(name).empty())) kept_out.insert(name);
     }
     if (const std::string description = own_description(look); !description.empty())
         request.presentation.push_back("TERMINFO=" + description);

@@ -109,8 +109,8 @@ AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, co
 
 // What a start does not follow: links out of places where agents write, in what it reads as the user.
 
-// Everything that a start reads as its user: the config directory, the directory of skills, files of variables, key, known hosts, git's own
-// files. Absolute.
+// Everything that a start reads as its user: the config directory first, the directory of skills, files of variables, key, known hosts,
+// git's own files. Absolute.
 std::vector<std::string> paths_read_as_user(const Policy &policy, const AccessRules &rules, const Account &user);
 
 // What is left out of these paths and everything below them, each as a text for people: its name, and the reason. Calls `go_on` before each

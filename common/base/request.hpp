@@ -16,6 +16,8 @@ inline constexpr std::string_view toolchain_names =
 // The same, of several places with colons between them, as compiler modules set them (module(1)).
 inline constexpr std::string_view place_list_names =
     "C_INCLUDE_PATH CMAKE_PREFIX_PATH CPATH CPLUS_INCLUDE_PATH LD_LIBRARY_PATH LIBRARY_PATH MODULEPATH PKG_CONFIG_PATH";
+// By which the user's own agent finds its directories. Their names are passed on, where a session has others.
+inline constexpr std::string_view agent_directory_names = "PI_CODING_AGENT_DIR PI_CODING_AGENT_SESSION_DIR";
 
 // These, and those that name places which may also exist inside (PATH, GIT_DIR, …). No other variable leaves the user's shell.
 bool is_passed_variable(std::string_view name) noexcept;

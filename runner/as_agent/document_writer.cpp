@@ -156,6 +156,7 @@ void DocumentWriter::take_host(const SyncMessage &document, FdRef file)
     const std::string place = escape_for_display(document.place);
     try {
         hosts_[name] = read_document(file, name, place, channel_);
+        if (name == "settings.json" && plan_.is_there) leave_places_out(hosts_[name], place);
     } catch (const Failure &failure) {
         if (failure.status() != ExitStatus::configuration) throw;
         // A file that agents can write must not stop anybody from starting an agent: agents could also have removed it.
@@ -301,6 +302,24 @@ void DocumentWriter::name_paths_that_leave(const json &settings)
                                   escape_for_display(path.substr(0, 1024)) +
                                   " is outside the config directory: inside the sandbox this is another place; move it into the config "
                                   "directory and name it relative to that");
+    }
+}
+
+// A shell that a session lacks fails each command, and a place of sessions each start. Without the setting the agent has its own.
+void DocumentWriter::leave_places_out(json &settings, const std::string &place) const
+{
+    constexpr std::pair<const char *, const char *> keys[] = {
+        {"shellPath", "so the agent's commands run in bash; name a shell of the host, such as one in /usr/bin"},
+        {"sessionDir", "so the agent keeps its sessions in its own home; name a directory of the project, or one in ~"},
+    };
+    for (const auto &[key, consequence] : keys) {
+        const auto setting = settings.find(key);
+        const std::string path = setting != settings.end() && setting->is_string() ? setting->get<std::string>() : "";
+        const bool is_own = path.starts_with('~') && (std::string_view(key) == "sessionDir" || path.starts_with("~/.pi/agent/"));
+        if (is_own || (!path.starts_with('~') && !path.starts_with('/')) || plan_.is_there(resolved_by_text(path))) continue;
+        settings.erase(setting);
+        send_answer(channel_, std::string(answer_told_once) + "config: " + place + ": " + key + ": " +
+                                  escape_for_display(path.substr(0, 1024)) + ", which a session does not have, " + consequence);
     }
 }
 

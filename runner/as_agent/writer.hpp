@@ -29,6 +29,7 @@ struct WritingPlan {
     FdRef defaults = FdRef(-1);                    // what the home gets first (seed_defaults); -1: nothing
     std::string project_alias = {};                // a link to the project is made in the home (runner/as_agent/home.hpp); empty: none
     std::string project_path = {};                 // where it leads
+    std::function<bool(const std::string &path)> is_there = {}; // a path of the host is there in the session; none: nobody asks
 };
 
 // With the held models in the managed ones.
@@ -156,6 +157,7 @@ private:
     void put(const std::string &name, const std::string &text, FdRef directory, FdRef staging) const;
     void write_locked(const nlohmann::json &merged, DocumentVersions without_agents);
     void name_paths_that_leave(const nlohmann::json &settings);
+    void leave_places_out(nlohmann::json &settings, const std::string &place) const;
 
     const WritingPlan &plan_;
     FdRef locked_settings_;

@@ -133,16 +133,16 @@ bool is_of_processes(const std::string &path)
     return is_within(path, "/proc") || is_within(path, "/dev/fd");
 }
 
-// Paths in /dev and /sys count as there: the session has its own.
-bool is_there_inside(const ShownPlaces &shown, const std::string &path)
-{
-    return is_shown(shown, path) || is_within(path, "/dev") || is_within(path, "/sys");
-}
-
 Handed hand_one_over(const UserPaths &paths, const ArgumentFile &file, std::size_t number, const ShownPlaces &shown, Copying &copying,
                      std::vector<std::string> &notices)
 {
     const bool seen = is_there_inside(shown, file.path);
+    if (file.as == NamedAs::place) {
+        if (seen || is_within(file.path, "/tmp")) return Handed::shown;
+        refuse_copy(file.path,
+                    "the agent would write there, which it cannot do outside the project; name a directory of the project, or leave "
+                    "the option out, and sessions are kept in the agent's home");
+    }
     if (is_of_processes(file.path))
         refuse_copy(file.path, "it belongs to a process outside the sandbox; pass it on standard input, or write it to a file first");
     try {

@@ -304,6 +304,11 @@ bool is_shown(const ShownPlaces &shown, const std::string &path)
     return is_shown(shown.view, path) || is_within(path, shown.project) || is_within(path, shown.home);
 }
 
+bool is_there_inside(const ShownPlaces &shown, const std::string &path)
+{
+    return is_shown(shown, path) || is_within(path, "/dev") || is_within(path, "/sys");
+}
+
 CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables, const ShownPlaces &shown)
 {
     CertificateFiles files;

@@ -1,6 +1,8 @@
 // The user's half of `protect` and `mask`.
 #include "runner/as_user/protected_paths.hpp"
 
+#include "common/as_user/doors.hpp"
+
 #include <poll.h>
 
 namespace pi_agent {
@@ -170,14 +172,40 @@ void add_from_root(const GuardedRoot &part, const std::vector<PolicyPath> &prote
     }
 }
 
+void add_door(const GuardedTree &tree, const std::string &directory, const std::string &path, DoorGuard guard,
+              std::vector<GuardedPath> &wanted)
+{
+    const auto [holder, name] = split_last(path);
+    if (find_shown(tree, directory, path.substr(0, path.find('/'))).kind == ShownPath::Kind::missing) return;
+    wanted.push_back({directory, path.substr(0, path.find('/')), Standin::none, true});
+    const bool may_be_made = find_shown(tree, directory, holder).kind == ShownPath::Kind::directory;
+    const Standin standin = guard == DoorGuard::comment     ? Standin::comment
+                            : guard == DoorGuard::directory ? Standin::directory
+                                                            : Standin::none;
+    wanted.push_back({directory, path, may_be_made ? standin : Standin::none});
+}
+
+// What other version control than git takes programs from, in each directory from the top down to `below`. Where a directory on the way is
+// missing, nothing stands in: what is in it would be nobody's.
+void add_version_control(const GuardedTree &tree, const std::string &below, std::vector<GuardedPath> &wanted)
+{
+    std::vector<std::string> directories = {""};
+    for (const auto &name : path_components(below))
+        directories.push_back(join_path(directories.back(), name));
+    for (const auto &directory : directories)
+        for (const auto &door : door_table())
+            if (door.protect != DoorGuard::none)
+                for (const auto path : split(door.paths, ' '))
+                    add_door(tree, directory, std::string(path), door.protect, wanted);
+}
+
 std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const ProjectsPolicy &policy)
 {
     std::vector<GuardedPath> wanted;
-    if (!policy.protect)
-        wanted = git_executing_paths(trees.project, repositories_above(trees.project, trees.below), protect_limit);
-    else
-        for (const auto &path : *policy.protect)
-            wanted.push_back({trees.repository.value_or(""), path.path, standin_of(path, trees), false, false});
+    if (!policy.protect) wanted = git_executing_paths(trees.project, repositories_above(trees.project, trees.below), protect_limit);
+    if (!policy.protect && defence_is_on("protect-version-control")) add_version_control(trees.project, trees.below, wanted);
+    for (const auto &path : policy.protect.value_or(std::vector<PolicyPath>{}))
+        wanted.push_back({trees.repository.value_or(""), path.path, standin_of(path, trees), false, false});
     if (policy.protect && policy.repository_alone && trees.around && !trees.repository && defence_is_on("protect-from-root"))
         add_from_root(*trees.around, *policy.protect, wanted);
     // The next session decides by it what to show.

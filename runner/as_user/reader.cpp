@@ -436,6 +436,8 @@ void read_config(const AsUser & /*user*/, const ReadingPlan &plan, FdRef transfe
     Reading reading(plan, transfer, channel);
     reading.open_sources();
     reading.tell_sessions_outside();
+    for (const auto &notice : name_missing_places(plan))
+        send_answer(channel, std::string(answer_told_once) + notice);
     reading.send_documents();
     reading.list();
     fault_point("listed");

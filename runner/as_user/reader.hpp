@@ -11,6 +11,28 @@ namespace pi_agent {
 // --- The reading half of the config sync: runs as the user, opens everything that the user's config names, and follows symlinks with the
 // user's rights only. It follows none out of a directory that agents write in.
 
+// A place that the session sees at its own path.
+struct ShownPlaces {
+    const HostView &view;
+    std::string project;
+    std::string home;
+};
+
+bool is_shown(const ShownPlaces &shown, const std::string &path);
+// Also in /dev and /sys, of which the session has its own.
+bool is_there_inside(const ShownPlaces &shown, const std::string &path);
+
+// What a session has of that which the user's settings and project name.
+struct SessionPlaces {
+    std::function<bool(const std::string &path)> is_there = {}; // at its own path; none: nothing is looked at
+    std::string home = {};                                      // the user's
+    std::string project = {};                                   // the shown directory, and the working directory in it; on the host
+    std::string directory = {};
+    std::set<std::string> variables = {};      // that the policy sets
+    std::vector<std::string> env_files = {};   // the user's own
+    std::set<std::string> held_providers = {}; // whose keys the policy has
+};
+
 // A directory of the user that is brought to a place in the agent's home.
 struct ConfigSource {
     std::string directory; // absolute; a missing one counts as empty
@@ -24,6 +46,7 @@ struct ReadingPlan {
     std::vector<std::string> documents; // of the config directory: sent first, and not listed
     AgentPlaces agents;                 // content of these places leads nowhere else
     std::string sessions_outside = {};  // of the config directory: named once, where it holds sessions; empty: none stay outside
+    SessionPlaces places = {};
 };
 
 // Tells the writer over `transfer` (both ways) what there is and hands it what it asks for; sends the names of what is skipped, each as one
@@ -31,16 +54,11 @@ struct ReadingPlan {
 // document not a readable file.
 void read_config(const AsUser &user, const ReadingPlan &plan, FdRef transfer, FdRef channel);
 
+// What the user's settings, models and servers, and links of the project, name that the session does not have: a line each, with what to
+// do.
+std::vector<std::string> name_missing_places(const ReadingPlan &plan);
+
 // --- Files of certificates that variables name, such as a company's own authority, read as the user.
-
-// A place that the session sees at its own path.
-struct ShownPlaces {
-    const HostView &view;
-    std::string project;
-    std::string home;
-};
-
-bool is_shown(const ShownPlaces &shown, const std::string &path);
 
 // For a process of the user's. A file in a `shown` place is left alone. A file without certificates, or one that cannot be read, is left
 // alone too, and a notice says so.

@@ -206,6 +206,10 @@ std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<s
     if (kept_out.empty()) return missed;
     const Layered layered = layer_environment(environment);
     for (const auto &name : kept_out) {
+        if (has_word(agent_directory_names, name))
+            missed.emplace_back(name, name +
+                                          " of your shell is not used: what a session reads of your config is the administrator's choice "
+                                          "(users.NAME.config; `pi-agentctl explain` names it), and it writes in the agent's home");
         const auto found = layered.find(name);
         if (providers_of_key(name).empty() || environment.held_outside.contains(name) ||
             (found != layered.end() && !found->second.value.empty()))

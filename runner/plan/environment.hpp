@@ -59,8 +59,8 @@ std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInp
 
 // --- Which keys of the user's shell a session lacks.
 
-// For people: one text for each name in `kept_out` (the caller's variables) that is a provider's key and is not set in `environment`,
-// together with the name. `own_files`: of the policy, relative to the home.
+// For people: one text for each name in `kept_out` (the caller's variables) that is a provider's key and is not set in `environment`, or
+// names a directory of the agent, together with the name. `own_files`: of the policy, relative to the home.
 std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<std::string> &kept_out, const EnvironmentInput &environment,
                                                              const std::vector<std::string> &own_files);
 

@@ -120,6 +120,7 @@ enum class NamedAs {
     tree,    // a file, or a directory with all that is in it
     text,    // a file where one of that name exists, otherwise text
     written, // a file that the agent goes on writing
+    place,   // a directory that the agent writes to, and makes
 };
 
 struct ArgumentFile {

@@ -13,6 +13,7 @@ MAX_WORDS = 60000
 MADE = (
     "docs/assurance.md",
     "docs/reference/differences.md",
+    "docs/reference/doors.md",
     "docs/reference/policy.md",
     "docs/security/guarantees.md",
     "docs/troubleshooting.md",

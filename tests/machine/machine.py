@@ -155,6 +155,10 @@ class Machine:
         """rsync in the machine, until the end."""
         return self._added(added_tree(self.recipe, "rsync", ("rsync",)))
 
+    def mercurial(self):
+        """Mercurial in the machine, until the end."""
+        return self._added(added_tree(self.recipe, "mercurial", ("mercurial",)))
+
     def needrestart(self):
         """needrestart in the machine, without its configuration, until the end."""
         return self._added(added_tree(self.recipe, "needrestart", ("needrestart",)))

@@ -4,6 +4,8 @@ import json
 import re
 import signal
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 from launching import PLAYING_POLICY, finish, pi, session
@@ -193,6 +195,56 @@ def test_a_door_that_was_open_is_told_when_it_changes(machine, project):
     assert told(done) == [
         ".git/config: git setting core.pager changed", ".git/hooks/pre-commit: git hook changed", f".envrc: {SHELL} changed"]  # fmt: skip
     assert told(run(machine, "touch .git/hooks/pre-commit .envrc; git config core.abbrev 9")) == []
+
+
+SOURCE = Path(__file__).resolve().parents[2]
+WRITING = """
+import json, os, sys
+for path, text in json.load(open('samples.json')).items():
+    os.makedirs(os.path.dirname(path) or '.', exist_ok=True)
+    open(path, 'w').write(text + sys.argv[1])
+"""
+
+
+def samples():
+    """{path: (what, text)}: a file for each pattern of the table, in a directory of its own. {path: text}: what must be beside some."""
+    files, beside = {}, {}
+    for row in tomllib.loads((SOURCE / "common/as_user/doors.toml").read_text())["door"]:
+        for pattern in row["paths"].split() if row["what"] else ():
+            directory = f"d{len(files)}"
+            files[f"{directory}/{pattern.replace('*', 'x')}"] = (row["what"], row.get("words", "").split(" ")[0] + "\n")
+            if "beside" in row:
+                beside[f"{directory}/{row['beside']}"] = "x"
+    return files, beside
+
+
+def writes(machine, files, more=""):
+    """What the journal has of a session that writes these files."""
+    machine.write(f"{PROJECT}/samples.json", json.dumps(files), "alice")
+    time.sleep(0.02)
+    done = run(machine, f"echo $PI_AGENT_SESSION; python3 -c \"$WRITING\" '{more}'".replace("$WRITING", WRITING))
+    assert done.returncode == 0, done
+    machine.root(["journalctl", "--sync"], check=True)
+    read = ["journalctl", "--output=json", f"PI_AGENT_SESSION={done.stdout.decode().strip()}", f"MESSAGE_ID={MESSAGE_ID}"]
+    entries = [json.loads(line) for line in machine.root(read, check=True).stdout.splitlines()]
+    return {(one["path"], one["kind"], one["change"]) for entry in entries for one in json.loads(entry["PI_AGENT_AFTERMATH"])}
+
+
+def test_each_file_that_runs_code_later_is_told_when_it_is_made_and_when_it_is_changed(machine, project):
+    files, beside = samples()
+    assert len(files) >= 44, files
+    for path, text in beside.items():
+        machine.run(f"mkdir -p $(dirname {path}); echo {text} >{path}", cwd=project, check=True)
+    texts = {path: text for path, (_, text) in files.items()}
+    assert {(f"{project}/{path}", what, "appeared") for path, (what, _) in files.items()} - writes(machine, texts) == set()
+    assert {(f"{project}/{path}", what, "changed") for path, (what, _) in files.items()} - writes(machine, texts, "more") == set()
+
+
+def test_no_ordinary_file_is_told(machine, project):
+    files = json.loads((SOURCE / "tests/unit/data/ordinary_files.json").read_text())
+    assert len(files) >= 50, files
+    assert writes(machine, files) == set()
+    assert writes(machine, files, "# more") == set()
 
 
 # Ordinary work, in a fresh directory with a commit in it.

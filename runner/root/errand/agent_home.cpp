@@ -110,6 +110,13 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
         plan.writing.documents[name].managed = managed_text;
     for (const auto &provider : policy.providers)
         plan.writing.held_providers.insert(provider.name);
+    SessionPlaces &places = plan.reading.places;
+    places.held_providers = plan.writing.held_providers;
+    places.held_providers.insert(plan.writing.managed_providers.begin(), plan.writing.managed_providers.end());
+    places.home = user.home;
+    places.env_files = policy.host_env_files;
+    for (const auto &variable : managed)
+        places.variables.insert(variable.first);
     if (!policy.providers.empty()) {
         plan.writing.documents["models.json"];
         plan.writing.held_models = models_of_held_keys(policy.providers, placeholders, gate_route_port).dump();

@@ -328,6 +328,10 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
     plan_sessions(plan, heard.project.directory(), heard.request.sessions);
     if (policy.projects.paths == ProjectPaths::host) plan.writing.project_alias = alias_of(session.project_path);
     plan.writing.project_path = session.project_path;
+    const ShownPlaces shown{entered.admission.view, session.project_path, session.state.home_path};
+    plan.writing.is_there = plan.reading.places.is_there = [&](const std::string &path) { return is_there_inside(shown, path); };
+    plan.reading.places.project = heard.project.shown.path();
+    plan.reading.places.directory = heard.project.directory();
     std::vector<std::string> notices = sync_config(entered.root, entered.caller, entered.worker, plan, session.state,
                                                    session.locked_settings, session.watch, entered.shower());
     session.state.lock.reset();

@@ -77,6 +77,8 @@ TEST_CASE("what is shown, is not there, or is text and no file is left alone")
     CHECK(place.hand_over(place.home / "root/f").states == "s");
     CHECK(place.hand_over(place.home / "none").states == ".");
     CHECK(place.hand_over(place.home / "root/none").states == ".");
+    CHECK(place.hand_over(place.home / "root/sessions", NamedAs::place).states == "s");
+    CHECK(place.hand_over("/tmp/sessions", NamedAs::place).states == "s");
     CHECK(place.hand_over(place.home / "d", NamedAs::text).states == ".");
     CHECK(place.hand_over(place.home / std::string(300, 'x'), NamedAs::text).states == ".");
     CHECK(std::filesystem::is_empty(place.copies.path()));
@@ -90,6 +92,7 @@ TEST_CASE("what is no file, or would be written, is refused with the reason")
     place.home.write("s.jsonl", "{}");
     place.home.link("loop", "loop");
     CHECK(has(place.refusal(place.home / "d"), "it is a directory"));
+    CHECK(has(place.refusal(place.home / "sessions", NamedAs::place), "name a directory of the project, or leave the option out"));
     CHECK(has(place.refusal(place.home / "fifo"), "not a regular file"));
     CHECK(has(place.refusal(place.home / "fifo", NamedAs::tree), "not a regular file"));
     CHECK(has(place.refusal(place.home / "loop"), "Too many levels"));

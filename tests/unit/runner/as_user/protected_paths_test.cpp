@@ -64,6 +64,34 @@ TEST_CASE("finds links and what they lead to, makes what is missing at an order,
     }
 }
 
+TEST_CASE("protects what other version control takes programs from, also what is missing where its directory is there")
+{
+    const ShownProject project;
+    for (const char *path :
+         {"", ".hg", "app", "app/.jj", "app/.jj/repo", "app/.jj/repo/store", "app/.jj/repo/store/git", "app/.svn", "app/in"}) {
+        if (*path != '\0') project.directory.make(path);
+        set_mode(project.directory / path, 0777);
+    }
+    project.directory.write(".hg/requires", "store\n");
+    project.directory.write("app/.jj/repo/store/git/config", "[core]\n");
+    project.directory.link("app/.bzr", "in");
+    project.directory.make("app/in/branch");
+    set_mode(project.directory / "app/in/branch", 0777);
+    const AsRoot root = AsRoot::claim();
+    const int top = project.top.get();
+    Child child(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) {
+        serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, std::nullopt, "app/in", {}}, ProjectsPolicy{}, channel);
+    });
+    const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
+    CHECK(found.read_only == Texts{".hg/requires", "app/.jj/repo/store/git/config", "app/.bzr"});
+    CHECK(found.placeholders == Texts{".hg/hgrc", ".hg/hgrc-not-shared", "app/.jj/repo/config.toml", "app/.jj/workspace-config.toml",
+                                      "app/.jj/repo/store/git/hooks", "app/in/branch/branch.conf"});
+    send_packet(child.channel(), order_for_tree(0), {}, in_seconds(1));
+    CHECK(decode_paths(child.receive_long(child_patience_seconds)) == found.placeholders);
+    CHECK(std::filesystem::is_directory(project.directory / "app/.jj/repo/store/git/hooks"));
+    CHECK_FALSE(std::filesystem::exists(project.directory / "app/.hg"));
+}
+
 TEST_CASE("a list of the policy takes the place of what git executes")
 {
     const ShownProject project;
