@@ -133,7 +133,7 @@ const std::map<std::string, Run> runs = {
     {"init",
      [](const Given &it) {
          run_init({it.words("--user"), it.words("--root"), it.text("--network"), it.text("--key"), it.text("--env-file"),
-                   it.text("--output"), it.has("--yes")},
+                   it.text("--output"), it.has("--yes"), it.text("--via")},
                   std::cout, std::cerr);
      }},
     {"check",

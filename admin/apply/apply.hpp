@@ -60,7 +60,21 @@ struct InitOrder {
     std::optional<std::string> env_file; // --env-file
     std::optional<std::string> output;   // "-": standard output; none: the policy of this host
     bool yes = false;                    // --yes: ask nothing
+    std::optional<std::string> via = {}; // --via: the address of a proxy, or "none"
 };
+
+// The proxy by which the host reaches the Internet.
+struct HostProxy {
+    std::string url;   // "http://HOST:PORT"
+    std::string login; // "NAME:PASSWORD", or nothing; never in a message, argument or log
+    std::string where; // who names it, for people
+};
+// From "http://NAME:PASSWORD@HOST:PORT/", or parts of it; none for what is no proxy that the gate can ask.
+std::optional<HostProxy> proxy_of_text(const std::string &text, const std::string &where);
+// In root's environment, /etc/environment or apt's settings.
+std::optional<HostProxy> find_host_proxy(const std::function<std::optional<std::string>(const std::string &name)> &own);
+// Where init keeps its login, root 0600.
+std::string login_file_of_proxy();
 
 // Where init keeps a key that everybody uses, root 0600; the policy names the file and never holds the key. As a variable, which sessions
 // have; and of a provider whose key stays outside of them.
@@ -75,6 +89,7 @@ struct PolicyAnswers {
     std::optional<std::string> env_file;      // an absolute path
     std::optional<std::string> provider = {}; // whose key stays outside, in key_file_of()
     std::vector<std::string> hosts = {};      // what `hosts` means here; empty: those of all providers
+    std::optional<HostProxy> proxy = {};      // by which sessions reach them
 };
 
 // One user of the new policy; without roots, only a comment names it.
@@ -227,6 +242,14 @@ struct InitAnswers {
     std::vector<Candidate> new_roots; // directories that do not exist yet, to be created by their users
     PolicyAnswers policy;
     std::optional<ProviderKey> key; // to be written
+    // What is written for root alone.
+    [[nodiscard]] std::vector<ProviderKey> secrets() const
+    {
+        std::vector<ProviderKey> all;
+        if (key) all.push_back(*key);
+        if (policy.proxy && !policy.proxy->login.empty()) all.push_back({login_file_of_proxy(), policy.proxy->login + "\n"});
+        return all;
+    }
 };
 
 constexpr const char *no_key = "none";
@@ -235,6 +258,8 @@ std::string existing_key_file(const std::string &file);
 
 // The words of an answer, separated by commas or spaces.
 std::vector<std::string> words_of_answer(const std::string &answer);
+// Whether it is a network of hosts, and not one of addresses or a word.
+bool names_hosts(const std::optional<std::string> &network);
 // The provider whose key stays outside of sessions, of a provider or a variable: where the policy names hosts, and a gate can hold such
 // keys.
 std::optional<std::string> provider_outside(const std::string &key, const std::optional<std::string> &network);

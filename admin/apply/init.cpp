@@ -176,6 +176,15 @@ bool key_file_exists(const std::string &file)
     return if_there([&] { return std::optional(open_trusted(file, O_PATH, "file of keys")); }).has_value();
 }
 
+// Only root can read it, from the first moment on.
+void write_secret(const ProviderKey &secret)
+{
+    const auto [directory, name] = split_last(secret.file);
+    const auto holder = open_holder(directory, true);
+    if (has_name(holder, name, "examining " + secret.file)) throw Failure(ExitStatus::usage, existing_key_file(secret.file));
+    replace_root_file(holder, name, secret.text, key_mode, secret.file);
+}
+
 void forget_key(const ProviderKey &key) noexcept
 {
     try {
@@ -236,7 +245,11 @@ void require_writable(const InitOrder &order)
     if (order.key && order.env_file)
         throw Failure(ExitStatus::usage, "--key writes a file of keys and --env-file names one; give one of them");
     const bool writes_key = order.key && *order.key != no_key;
+    const auto proxy = order.via ? proxy_of_text(*order.via, "--via") : std::nullopt;
     if (order.output) {
+        if (proxy && !proxy->login.empty())
+            throw Failure(ExitStatus::usage, "--via has a login, which only the policy of this host can have in a file beside it; leave it "
+                                             "out, and name the file in the draft: via_login_file");
         if (writes_key)
             throw Failure(ExitStatus::usage, "--key writes " + file_of_key(*order.key, order.network) +
                                                  ", for the policy of this host alone; with --output give --env-file FILE");
@@ -252,6 +265,12 @@ void require_writable(const InitOrder &order)
 }
 
 } // namespace
+
+bool names_hosts(const std::optional<std::string> &network)
+{
+    const auto answer = network.value_or(suggested_network);
+    return !has_word("full loopback none", answer) && !std::ranges::all_of(words_of_answer(answer), is_address_or_range);
+}
 
 std::string key_file()
 {
@@ -349,6 +368,11 @@ std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnsw
         "# What sessions reach: {hosts: [...]} and no others ('pi-agentctl denials' lists what was refused), full (everything that this\n"
         "# host reaches), loopback (services of this host), none, or a list of addresses.\n" +
         network_of(answers);
+    if (answers.proxy)
+        text += fmt::format(
+            "  # The proxy of this host ({}). What sessions reach without it: direct: [\"*.internal.example.com\"]\n  via: {}\n{}",
+            escape_for_display(answers.proxy->where), answers.proxy->url,
+            answers.proxy->login.empty() ? "" : "  via_login_file: " + login_file_of_proxy() + "\n");
     if (answers.provider)
         text += fmt::format(
             "# The key of everybody's model. Only root can read the file, and no session has the key: a process outside puts it into\n"
@@ -371,8 +395,9 @@ std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnsw
 std::string existing_key_file(const std::string &file)
 {
     return file + " exists already and is not overwritten; " +
-           (file == key_file() ? "add the key there as root, and name the file with --env-file"
-                               : "write the key there as root, and name the file in the policy: providers");
+           (file == login_file_of_proxy() ? "name the file in the policy: via_login_file"
+            : file == key_file()          ? "add the key there as root, and name the file with --env-file"
+                                          : "write the key there as root, and name the file in the policy: providers");
 }
 
 void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
@@ -389,14 +414,11 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
         return;
     }
     if (!answers.new_roots.empty()) create_roots(observer, answers.new_roots, out);
-    // Only root can read it, from the first moment on.
-    if (answers.key) {
-        const auto [directory, name] = split_last(answers.key->file);
-        const auto holder = open_holder(directory, true);
-        if (has_name(holder, name, "examining " + answers.key->file))
-            throw Failure(ExitStatus::usage, existing_key_file(answers.key->file));
-        replace_root_file(holder, name, answers.key->text, key_mode, answers.key->file);
-    }
+    const auto secrets = answers.secrets();
+    for (const auto &secret : secrets)
+        if (path_exists(secret.file)) throw Failure(ExitStatus::usage, existing_key_file(secret.file));
+    for (const auto &secret : secrets)
+        write_secret(secret);
     if (!asks) note_mistakes(policy, observer, notes);
     if (!has_systemd())
         notes << "pi-agentctl: no systemd runs here, and sessions need it; where none ever will, say sandbox: {method: bwrap} and network: "
@@ -405,10 +427,11 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
     try {
         write_policy(path, text);
     } catch (const Failure &) {
-        if (answers.key) forget_key(*answers.key);
+        std::ranges::for_each(secrets, forget_key);
         throw;
     }
-    if (answers.key) out << "wrote " << answers.key->file << ", which only root can read\n";
+    for (const auto &secret : secrets)
+        out << "wrote " << secret.file << ", which only root can read\n";
     out << "wrote " << escape_for_display(path) << (asks ? "\n" : "; look at it, then run 'pi-agentctl apply'\n");
     if (asks) show_next(answers.candidates, policy, out);
 }

@@ -122,6 +122,28 @@ void ask_network(const InitOrder &order, InitAnswers &answers, std::ostream &que
     });
 }
 
+void take_proxy(const std::string &answer, InitAnswers &answers)
+{
+    if (answer == no_key) return;
+    auto proxy = proxy_of_text(answer, "named to init");
+    if (!proxy) throw Failure(ExitStatus::usage, "that is not the address of a proxy; answer http://HOST:PORT, or none");
+    if (!names_hosts(answers.policy.network)) throw Failure(ExitStatus::usage, "--via needs a network of hosts; see --network");
+    answers.policy.proxy = std::move(proxy);
+}
+
+void ask_proxy(const InitOrder &order, InitAnswers &answers, std::ostream &questions)
+{
+    if (order.via) return take_proxy(*order.via, answers);
+    const auto found = names_hosts(answers.policy.network) ? find_host_proxy(own_environment()) : std::nullopt;
+    if (!found) return;
+    questions << "   This host reaches the Internet by a proxy (" << escape_for_display(found->where)
+              << "). Sessions reach hosts by it, too, or by another one, or by none.\n";
+    ask_until_taken("  ", found->url, questions, [&](const std::string &answer) {
+        if (answer != found->url) return take_proxy(answer, answers);
+        answers.policy.proxy = *found; // with its login
+    });
+}
+
 bool is_suggested(const std::optional<std::string> &network)
 {
     return network.value_or(suggested_network) == suggested_network;
@@ -207,10 +229,7 @@ std::string variable_of_key(const std::string &provider)
 
 std::optional<std::string> provider_outside(const std::string &key, const std::optional<std::string> &network)
 {
-    const auto answer = network.value_or(suggested_network);
-    const auto words = words_of_answer(answer);
-    const auto is_range = [](const std::string &word) { return std::holds_alternative<IpRange>(parse_ip_range(word)); };
-    if (has_word("full loopback none", answer) || std::ranges::all_of(words, is_range)) return std::nullopt;
+    if (!names_hosts(network)) return std::nullopt;
     for (const auto &provider : providers_with_gate()) {
         const bool is_variable = std::ranges::find(provider.variables, key) != provider.variables.end();
         if ((provider.name == key || is_variable) && !provider.host.empty()) return std::string(provider.name);
@@ -261,6 +280,7 @@ InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, boo
     const auto users = ask_who(order, observer, questions);
     ask_where(order, users, observer, answers, questions);
     ask_network(order, answers, questions);
+    ask_proxy(order, answers, questions);
     ask_key(order, has_key_file, answers, questions);
     return answers;
 }
@@ -274,6 +294,7 @@ InitAnswers answers_of(const InitOrder &order, const Observer &observer)
     for (const auto &person : order.users.empty() ? find_people() : std::vector<Account>())
         answers.candidates.push_back(find_candidate(person, {}, observer));
     answers.policy = {order.network, order.env_file};
+    if (order.via) take_proxy(*order.via, answers);
     if (order.env_file) answers.policy.hosts = hosts_of_keys(*order.env_file, order.network);
     if (!order.key || *order.key == no_key) return answers;
     variable_of_key(*order.key);
