@@ -172,17 +172,21 @@ void add_from_root(const GuardedRoot &part, const std::vector<PolicyPath> &prote
     }
 }
 
+Standin standin_of(DoorGuard guard)
+{
+    if (guard == DoorGuard::comment) return Standin::comment;
+    return guard == DoorGuard::directory ? Standin::directory : Standin::none;
+}
+
+// Of a path that is usually a file, a directory holds the repository itself, in which the agent works: only its way is guarded.
 void add_door(const GuardedTree &tree, const std::string &directory, const std::string &path, DoorGuard guard,
               std::vector<GuardedPath> &wanted)
 {
-    const auto [holder, name] = split_last(path);
-    if (find_shown(tree, directory, path.substr(0, path.find('/'))).kind == ShownPath::Kind::missing) return;
-    wanted.push_back({directory, path.substr(0, path.find('/')), Standin::none, true});
-    const bool may_be_made = find_shown(tree, directory, holder).kind == ShownPath::Kind::directory;
-    const Standin standin = guard == DoorGuard::comment     ? Standin::comment
-                            : guard == DoorGuard::directory ? Standin::directory
-                                                            : Standin::none;
-    wanted.push_back({directory, path, may_be_made ? standin : Standin::none});
+    const std::string first = path.substr(0, path.find('/'));
+    if (find_shown(tree, directory, first).kind == ShownPath::Kind::missing) return;
+    wanted.push_back({directory, first, Standin::none, true});
+    const bool may_be_made = find_shown(tree, directory, split_last(path).first).kind == ShownPath::Kind::directory;
+    wanted.push_back({directory, path, may_be_made ? standin_of(guard) : Standin::none, guard != DoorGuard::directory});
 }
 
 // What other version control than git takes programs from, in each directory from the top down to `below`. Where a directory on the way is

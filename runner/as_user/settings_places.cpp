@@ -11,6 +11,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t notices_at_most = 10;
+constexpr std::size_t notice_limit = 1024;                // bytes
 constexpr std::size_t look_limit = std::size_t{1} << 20U; // bytes of a file
 constexpr const char *not_there = ", which a session does not have";
 
@@ -25,7 +26,7 @@ std::string variable_in(std::string_view value)
 }
 
 // What in a shell's text could be a path.
-std::vector<std::string> words_of(std::string text)
+std::vector<std::string> shell_words(std::string text)
 {
     std::replace_if(
         text.begin(), text.end(), [](char byte) { return std::string_view("\t\n;&|()'\"=<>").find(byte) != std::string_view::npos; }, ' ');
@@ -68,7 +69,7 @@ private:
     {
         if (notices_.size() < notices_at_most)
             notices_.push_back("config: " + escape_for_display(config_ + "/" + name) + ": " +
-                               escape_for_display(what.substr(0, look_limit)));
+                               escape_for_display(what.substr(0, notice_limit)));
     }
 
     // A path outside of what a session has. Below the config directory "~" works on both sides.
@@ -84,7 +85,7 @@ private:
         const json settings = read("settings.json", JsonSyntax::strict);
         const auto prefix = settings.find("shellCommandPrefix");
         if (prefix == settings.end() || !prefix->is_string()) return;
-        for (const auto &word : words_of(prefix->get<std::string>()))
+        for (const auto &word : shell_words(prefix->get<std::string>()))
             if (is_missing(word))
                 tell("settings.json", "shellCommandPrefix names " + word + not_there +
                                           "; move it into ~/.pi/agent, and name it by that path, which leads there on both sides");

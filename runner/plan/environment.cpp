@@ -2,6 +2,11 @@
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
+<<<<<<< ours
+=======
+#include "common/base/request.hpp"
+#include "common/seams/seams.hpp"
+>>>>>>> theirs
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
@@ -209,7 +214,7 @@ std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<s
         if (has_word(agent_directory_names, name))
             missed.emplace_back(name, name +
                                           " of your shell is not used: what a session reads of your config is the administrator's choice "
-                                          "(users.NAME.config; `pi-agentctl explain` names it), and it writes in the agent's home");
+                                          "(users.NAME.config; pi-agentctl explain names it), and it writes in the agent's home");
         const auto found = layered.find(name);
         if (providers_of_key(name).empty() || environment.held_outside.contains(name) ||
             (found != layered.end() && !found->second.value.empty()))

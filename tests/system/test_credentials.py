@@ -98,7 +98,7 @@ def test_a_key_is_the_hosts_and_one_that_the_agent_entered_stays_where_the_host_
 
 def test_a_managed_key_beats_login_and_key_in_auth_and_models(machine, playing_policy):
     host(machine, auth={"anthropic": OAUTH, "openai": KEY, "groq": KEY})
-    host(machine, models='{"providers": {"anthropic": {"apiKey": "!host", "baseUrl": "u"}, // mine\n "groq": {"apiKey": "g"},}}')
+    host(machine, models='{"providers": {"anthropic": {"apiKey": "host", "baseUrl": "u"}, // mine\n "groq": {"apiKey": "g"},}}')
     assert set(inside(machine)) == {"anthropic", "openai", "groq"}
     agent_writes(machine, "auth", {"anthropic": {**OAUTH, "refresh": "inside"}, "openai": KEY, "groq": KEY})
     managed = PLAYING_POLICY + "  ANTHROPIC_API_KEY: managed\n"

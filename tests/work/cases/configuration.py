@@ -81,6 +81,11 @@ CASES = [
          seen=("status: outside 0, inside 64", "output: -{}")),
     Case("a picture is named when the session runs already", f"cat {HERE}/p.png", "echo picture >~/p.png", differs=NO_OTHER_HOMES,
          seen=("status: outside 0, inside 1", "output: -picture", "errors: +cat: ~/p.png: No such file or directory")),
+    Case("settings that other agents and editors run code by are written and committed",
+         "mkdir -p .claude .vscode; echo '{}' >.claude/settings.json; echo '{}' >.vscode/tasks.json; git add .; git commit -qm settings; git show --stat --format=%s",
+         "git init -q"),
+    Case("a file is written in a Mercurial repository", "echo two >>file; echo x >.hg/store/data; cat file .hg/requires .hg/store/data",
+         "mkdir -p .hg/store; printf 'share-safe\\nstore\\n' >.hg/requires; echo one >file"),
     Case("a provider's key is in the shell", "echo ${ANTHROPIC_API_KEY:-none}", variables=(("ANTHROPIC_API_KEY", "k"),), differs=VARIABLES,
          seen=("output: -k", "output: +none")),
 ]

@@ -12,7 +12,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-constexpr const char *kinds[] = {"file", "tree", "text", "written"};
+constexpr const char *kinds[] = {"file", "tree", "text", "written", "place"};
 
 // "index:kind path" of each.
 Texts found(const Texts &arguments)
@@ -32,6 +32,8 @@ TEST_CASE("files, directories, texts and what the agent goes on writing are told
           Texts{"1:tree /x/e.ts", "3:tree /s", "5:tree /home/alice/projects/demo/t"});
     CHECK(found({"--append-system-prompt", "/r.md", "--session", "/s.jsonl", "--fork", "/f.jsonl"}) ==
           Texts{"1:text /r.md", "3:written /s.jsonl", "5:file /f.jsonl"});
+    CHECK(found({"--session-dir", "~/kept", "--session-dir", "kept"}) ==
+          Texts{"1:place /home/alice/kept", "3:place /home/alice/projects/demo/kept"});
 }
 
 TEST_CASE("a path is read as the agent reads it: by its text, and the sign for the home is the user's")

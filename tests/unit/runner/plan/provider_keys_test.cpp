@@ -43,6 +43,7 @@ TEST_CASE("a key of the shell is missed where nothing else sets it")
     CHECK(missed[1].first == "GEMINI_API_KEY");
     CHECK(missed_keys({"ANTHROPIC_API_KEY"}, environment, {})[0].second.find("ask the administrator") != std::string::npos);
     CHECK(missed_keys({}, environment, {}).empty());
+    CHECK(missed_keys({"PI_CODING_AGENT_DIR"}, environment, {})[0].second.find("PI_CODING_AGENT_DIR of your shell is not used") == 0);
 }
 
 } // namespace provider_keys_test
