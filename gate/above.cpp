@@ -6,7 +6,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
-#include <openssl/evp.h>
+
+#include <cstring>
 
 namespace pi_agent {
 
@@ -29,16 +30,6 @@ constexpr std::size_t without_limit = 1024UL * 1024;
 HeadRules rules_of_answers()
 {
     return {defence_is_on("via-head") ? request_head_limit : without_limit, 100, ""};
-}
-
-std::string basic(const std::string &login)
-{
-    if (login.empty()) return {};
-    std::string encoded(4 * ((login.size() + 2) / 3) + 1, '\0'); // the last byte is a NUL
-    EVP_EncodeBlock(reinterpret_cast<unsigned char *>(encoded.data()), reinterpret_cast<const unsigned char *>(login.data()),
-                    static_cast<int>(login.size()));
-    encoded.pop_back();
-    return "Proxy-Authorization: Basic " + encoded + std::string(head_line_end);
 }
 
 // Throws RequestRefusal.
@@ -195,7 +186,7 @@ std::string why_not_reached(const Reached &reached)
 }
 
 ProxyAbove::ProxyAbove(const GateRule &via, const std::string &login, const std::vector<GateRule> &without)
-    : where(via.where), credentials(basic(login))
+    : where(via.where), credentials(proxy_credentials(login))
 {
     auto host = read_host(via.host);
     if (!host) throw Failure(ExitStatus::internal, "the gate got a proxy that is none: " + via.host);

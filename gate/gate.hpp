@@ -384,6 +384,9 @@ boost::asio::ssl::context make_tls_context(const std::string &authorities);
 // Before the handshake: the peer is asked for this host, and must show a certificate with its name. False without memory.
 bool expect_host(TlsStream &stream, const std::string &host);
 
+// The field with which a proxy is told "NAME:PASSWORD" (RFC 7617); nothing without a login.
+std::string proxy_credentials(const std::string &login);
+
 // After a handshake that failed: why the certificate is not trusted; empty where it failed otherwise.
 std::string why_untrusted(TlsStream &stream);
 

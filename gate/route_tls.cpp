@@ -1,8 +1,9 @@
-// TLS towards providers.
+// What OpenSSL is for: TLS towards providers, and the login at a proxy.
 #include "gate/gate.hpp"
 
 #include "common/seams/seams.hpp"
 
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
@@ -43,6 +44,15 @@ std::string why_untrusted(TlsStream &stream)
 {
     const long verified = SSL_get_verify_result(stream.native_handle());
     return verified == X509_V_OK ? "" : X509_verify_cert_error_string(verified);
+}
+
+std::string proxy_credentials(const std::string &login)
+{
+    if (login.empty()) return {};
+    std::vector<unsigned char> encoded(4 * ((login.size() + 2) / 3) + 1); // the last one is a NUL
+    const std::vector<unsigned char> plain(login.begin(), login.end());
+    const int size = EVP_EncodeBlock(encoded.data(), plain.data(), static_cast<int>(plain.size()));
+    return "Proxy-Authorization: Basic " + std::string(encoded.begin(), encoded.begin() + size) + std::string(head_line_end);
 }
 
 } // namespace pi_agent

@@ -69,7 +69,7 @@ struct HostProxy {
     std::string login; // "NAME:PASSWORD", or nothing; never in a message, argument or log
     std::string where; // who names it, for people
 };
-// From "http://NAME:PASSWORD@HOST:PORT/", or parts of it; none for what is no proxy that the gate can ask.
+// From "http://NAME:PASSWORD@HOST:PORT/", or parts of it; none for a text that names another thing than a proxy that the gate can ask.
 std::optional<HostProxy> proxy_of_text(const std::string &text, const std::string &where);
 // In root's environment, /etc/environment or apt's settings.
 std::optional<HostProxy> find_host_proxy(const std::function<std::optional<std::string>(const std::string &name)> &own);

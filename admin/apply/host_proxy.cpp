@@ -91,7 +91,7 @@ std::optional<HostProxy> find_host_proxy(const Variable &own)
     try {
         const auto text = read_trusted_file(environment_file, environment_limit, "file of variables");
         if (auto proxy = find_in([&](const std::string &name) { return value_in(text, name); }, environment_file)) return proxy;
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): there is none, or not one to believe
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it is missing, or not only root's
     }
     return find_of_apt();
 }

@@ -117,7 +117,7 @@ struct NetworkPolicy {
     std::vector<HostRule> hosts = {};     // hosts: these
     std::vector<HostRule> may_grant = {}; // hosts: what a start may add for itself (--pi-agent-allow)
     bool reaches_providers = true;        // hosts: the gate has a route to providers, too; a start can give it up
-    std::optional<HostRule> via = {};     // hosts: the proxy by which the gate reaches them, but for these, at any port
+    std::optional<HostRule> via = {};     // hosts: the proxy by which the gate reaches them, except `direct`, at any port
     std::vector<HostRule> direct = {};
     PolicyPath via_login_file = {}; // "NAME:PASSWORD" for the proxy, which only root can read; an empty path for none
     friend bool operator==(const NetworkPolicy &, const NetworkPolicy &) = default;

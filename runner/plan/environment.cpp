@@ -2,11 +2,7 @@
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
-<<<<<<< ours
-=======
 #include "common/base/request.hpp"
-#include "common/seams/seams.hpp"
->>>>>>> theirs
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
