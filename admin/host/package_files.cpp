@@ -18,6 +18,7 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *status_file = "/var/lib/dpkg/status";
+constexpr const char *updates_directory = "/var/lib/dpkg/updates"; // of packages since dpkg, which may run now, wrote the other file
 constexpr const char *info_directory = "/var/lib/dpkg/info";
 constexpr std::size_t status_limit = std::size_t{256} << 20U;
 constexpr std::size_t file_limit = std::size_t{1} << 20U; // as of the files that a start copies (runner/as_agent/home.hpp)
@@ -44,12 +45,18 @@ void add_shipped(ShippedFiles &shipped, std::string_view path, std::string_view 
     if (std::ranges::none_of(never_shown_of_etc, holds)) shipped[below].insert(std::string(sum));
 }
 
-// " /etc/lynx/lynx.cfg 0123… obsolete", in the field Conffiles of each package.
-void add_conffiles(ShippedFiles &shipped)
+// dpkg may run now, and replace its files.
+std::string text_if_there(const std::string &file)
 {
-    const auto text = if_there([] { return std::optional(read_trusted_file(status_file, status_limit, "dpkg's list of packages")); });
+    return if_there([&] { return read_trusted_file(file, status_limit, "file of dpkg's"); });
+}
+
+// " /etc/lynx/lynx.cfg 0123… obsolete", in the field Conffiles of each package.
+void add_conffiles(ShippedFiles &shipped, const std::string &file)
+{
+    const std::string text = text_if_there(file);
     bool is_conffile = false;
-    for (const auto line : split(text.value_or(""), '\n')) {
+    for (const auto line : split(text, '\n')) {
         if (!line.starts_with(' ')) {
             is_conffile = line == "Conffiles:";
         } else if (is_conffile) {
@@ -62,10 +69,12 @@ void add_conffiles(ShippedFiles &shipped)
 // "0123…  etc/X11/rgb.txt": what a package has in /etc and does not call a conffile.
 void add_other_files(ShippedFiles &shipped)
 {
-    for (const auto &name : list_trusted_directory(info_directory, ".md5sums", "dpkg's lists of files"))
-        for (const auto line : split(read_trusted_file(join_path(info_directory, name), status_limit, "dpkg's list of files"), '\n'))
+    for (const auto &name : list_trusted_directory(info_directory, ".md5sums", "dpkg's lists of files")) {
+        const std::string text = text_if_there(join_path(info_directory, name)); // the parts refer to it
+        for (const auto line : split(text, '\n'))
             if (line.size() > sum_digits + 2 && line.substr(sum_digits, 6) == "  etc/")
                 add_shipped(shipped, line.substr(sum_digits + 2), line.substr(0, sum_digits));
+    }
 }
 
 std::string md5_of(const std::string &content)
@@ -153,7 +162,9 @@ void copy_package_files(const AsRoot & /*root*/)
     const UniqueFd copies = open_trusted(package_files_directory, O_RDONLY | O_DIRECTORY, "copies of packages' files");
     if (::flock(copies.get(), LOCK_EX) != 0) throw_errno(std::string("cannot lock ") + package_files_directory);
     ShippedFiles shipped;
-    add_conffiles(shipped);
+    add_conffiles(shipped, status_file);
+    for (const auto &name : list_trusted_directory(updates_directory, "", "dpkg's news"))
+        add_conffiles(shipped, join_path(updates_directory, name));
     add_other_files(shipped);
     const UniqueFd etc = open_trusted("/etc", O_PATH | O_DIRECTORY, "host's");
     std::set<std::string> kept;

@@ -32,7 +32,7 @@ constexpr Mark marks[] = {
     {"not authorised:", red}, {"unusable:", red}, {"warning:", yellow}, {"note:", yellow},          {"not verified:", yellow},
     {"left behind:", yellow}, {"held", green},    {"allowed:", green},  {"policy is valid", green}, {"done:", green},
 };
-constexpr std::string_view program_names[] = {"pi: ", "pi-agentctl: "};
+constexpr std::string_view program_names[] = {"pi:", "pi-agentctl:"};
 
 // The bytes of a sequence that chooses a colour, at the beginning of `text`; 0 for any other text.
 std::size_t length_of_colour(std::string_view text)
@@ -72,10 +72,16 @@ bool is_excerpt(std::string_view line)
     return bar >= 6 && bar != std::string_view::npos && line.substr(bar, 2) == "| ";
 }
 
+// With the space behind it, and its colour.
 std::size_t length_of_program_name(std::string_view line)
 {
-    for (const auto name : program_names)
-        if (line.starts_with(name)) return name.size();
+    const std::size_t begin = length_of_colour(line);
+    for (const auto name : program_names) {
+        if (!line.substr(begin).starts_with(name)) continue;
+        const std::size_t end = begin + name.size();
+        const std::size_t behind = end + length_of_colour(line.substr(end));
+        return line.substr(behind, 1) == " " ? behind + 1 : 0;
+    }
     return 0;
 }
 

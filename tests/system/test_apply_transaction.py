@@ -108,7 +108,7 @@ def test_a_rollback_that_fails_puts_the_policy_back_that_it_replaced(host):
 def test_an_edit_that_cannot_be_applied_is_a_draft_again(host):
     host.write("/usr/local/bin/test-editor", '#!/bin/sh\necho "box_notes: false" >>"$1"\n', mode=0o755)
     command = ["sh", "-c", "pi-agentctl edit; echo status=$?="]
-    with a_sandbox_that_does_not_hold(host), Shell(host, user="root", cwd="/", command=command, env={"EDITOR": "/usr/local/bin/test-editor"}) as shell:
+    with a_sandbox_that_does_not_hold(host), Shell(host, user="root", cwd="/", columns=300, command=command, env={"EDITOR": "/usr/local/bin/test-editor"}) as shell:
         shell.expect(r"Apply it now\? \(y or n\)")
         shell.type("y\n")
         shell.expect(rb"your draft is /etc/pi-agent/policy.yaml.edit", seconds=60)

@@ -265,7 +265,7 @@ def test_what_stands_in_the_way_is_said_before_the_first_question(fresh):
     assert done.returncode == DENIED and b"only root can write /etc/pi-agent/policy.yaml" in done.stderr, done
     fresh.write(POLICY_FILE, "# mine\n")
     with asking(fresh) as shell:
-        shell.expect(rf"/etc/pi-agent/policy.yaml exists already and is not overwritten; to change it: sudo pi-agentctl edit\r\npi-agentctl: see: pi-agentctl explain E64\r\nstatus={USAGE}=")
+        shell.expect(rf"/etc/pi-agent/policy.yaml exists already and is not overwritten; to change it: sudo pi-agentctl edit\r\n\x1b\[1;31mpi-agentctl:\x1b\[0m see: pi-agentctl explain E64\r\nstatus={USAGE}=")
         assert b"1. Who" not in shell.seen
     assert fresh.read(POLICY_FILE) == b"# mine\n"
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("playing")
 
 LOCK = f"{STATE}/alice/meta/lock"
 SHOWN = b"\r\x1b[K\x1b[?7lpi: "  # an erased line, in which what is too long stays
-NOTICE = rb"pi: [^\r\n]*\r\n"  # notices that come once, at the first start on a terminal
+NOTICE = rb"pi: [^\r\n]*\r\n(?:  [^\r\n]*\r\n)*"  # notices that come once, at the first start on a terminal, and are wrapped there
 WAITING = SHOWN + b"waiting for another start of your agent\x1b[?7h"
 
 
@@ -58,7 +58,7 @@ def test_what_ends_the_waiting_stands_on_a_line_of_its_own(machine):
     with Shell(machine) as shell, held_lock(machine, 20):
         said, status = shell.run("pi sh 'echo here'", seconds=30)
     assert status == 75
-    assert WAITING in said and b"\r\x1b[Kpi: another start of the agent of alice has been preparing" in said
+    assert WAITING in said and b"\r\x1b[K\x1b[1;31mpi:\x1b[0m another start of the agent of alice has been preparing" in said
     assert b"here" not in said
 
 

@@ -14,17 +14,15 @@ COMMANDS = [row["name"] for row in tomllib.loads((SOURCE / "admin/commands.toml"
 # Each with words enough for more than a line: who types it, and what.
 READ = {
     "pi --pi-agent-help": "alice",
-    "pi --pi-agent-explain": "alice",
     "pi --pi-agent-network=everything": "alice",
     "pi --pi-agent-nonsense": "alice",
     "pi-agentctl help": "alice",
     "pi-agentctl --help-all": "alice",
-    "pi-agentctl explain": "alice",
+    "pi-agentctl explain --all": "alice",
     "pi-agentctl explain E77-root": "alice",
     "pi-agentctl explain limits.memory": "alice",
     "pi-agentctl explain sudo-rule": "alice",
     "pi-agentctl why README.md .git/config /etc/shadow example.com:443": "alice",
-    "pi-agentctl denials --since today": "alice",
     "pi-agentctl denials --nonsense": "alice",
     "pi-agentctl apply": "alice",
     "pi-agentctl check": "root",
@@ -34,7 +32,6 @@ READ = {
     "pi-agentctl set limits.memory 8Q": "root",
     "pi-agentctl stop": "root",
     "pi-agentctl version": "root",
-    "pi-agentctl state prune --yes": "root",
     "pi-agentctl prune --dry-run": "root",
     "pi-agentctl init --user alice --user bob --output /dev/full --yes": "root",
 }
@@ -96,7 +93,16 @@ def test_mistakes_of_a_policy_are_wrapped_and_the_caret_stays_under_its_column(m
     assert b"\x1b[1;31mpi-agentctl:\x1b[0m " in seen, seen
 
 
-def test_tables_fit_and_no_row_has_a_second_line(machine, terminals):
+def test_explain_fits_on_a_screen_and_a_pipe_gets_all_of_it(machine, terminals):
+    everything = plain(shown(terminals["alice"], "pi-agentctl explain --all")).splitlines()
+    for command in ("pi --pi-agent-explain", "pi-agentctl explain"):
+        seen, piped = plain(shown(terminals["alice"], command)).splitlines(), whole(machine, command, "alice").decode()
+        assert len(seen) < 24 < len(everything) and any(line.startswith("more: ") for line in seen), seen
+        assert "user:     alice" in seen[0] and any("allowed: " in line for line in seen) and any(line.startswith("network:  ") for line in seen), seen
+        assert "\nscratch:  " in piped and "more: " not in piped and words("\n".join(everything).encode()) == words(piped.encode()), piped
+
+
+def test_tables_fit(machine, terminals):
     pi(machine, "-p", "hello")
     for command in TABLES:
         for line in plain(shown(terminals["root"], f"pi-agentctl {command}")).splitlines():

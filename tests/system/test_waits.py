@@ -43,7 +43,7 @@ def test_a_sudo_that_hangs_is_told_once_and_left_by_a_signal(machine):
 
 
 def test_on_a_terminal_too_and_the_terminal_is_the_shells_again(machine):
-    with Shell(machine) as shell, a_sudo_that_hangs(machine):
+    with Shell(machine, columns=400) as shell, a_sudo_that_hangs(machine):
         before = shell.settings()
         shell.enter("pi sh true")
         shell.expect(TOLD)

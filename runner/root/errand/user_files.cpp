@@ -266,7 +266,8 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
         else
             write_whole(session.make_late_file("root" + own), file.content, "the session's " + own);
     }
-    for (const auto &path : decode_fields<UnchangedFiles>(child_->receive_long(child_patience_seconds)).paths)
+    const auto unchanged = decode_fields<UnchangedFiles>(child_->receive_long(child_patience_seconds));
+    for (const auto &path : unchanged.paths)
         if (shown_of_etc(path) == ShownOfEtc::nothing && !session.has("root/etc/" + path.substr(0, path.find('/')))) links.push_back(path);
     for (const auto &path : links) // later: the first link of a directory would hide the others
         session.make_link("root/etc/" + path, std::string(package_files_inside) + "/" + path);

@@ -42,6 +42,13 @@ struct Somebody {
 
 } // namespace
 
+TEST_CASE("on one screen is what users ask first, and what keeps them from starting")
+{
+    const auto shown =
+        on_one_screen("user:     a\nconfig:   x\nroots:\n  ~/p is /home/a/p\nlimits:   y\n          no start is possible: z\n");
+    CHECK(shown.starts_with("user:     a\nroots:\n  ~/p is /home/a/p\n          no start is possible: z\nmore:     "));
+}
+
 TEST_CASE("a directory is explained with the roots, as text and as JSON")
 {
     const Somebody somebody;

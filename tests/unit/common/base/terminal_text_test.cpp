@@ -39,6 +39,8 @@ TEST_CASE("a long line is divided between words, and no word is lost")
 TEST_CASE("its other lines stand below its text")
 {
     CHECK(in_columns(20, "pi: denied: this and that is not\n") == "pi: denied: this and\n  that is not\n");
+    CHECK(in_columns(20, as_failure("pi:", TextTerminal{20, true}) + " this and that is not\n") ==
+          "\033[1;31mpi:\033[0m this and that is\n  not\n");
     CHECK(in_columns(20, "  rule:  the policy said so long\n") == "  rule:  the policy\n         said so\n         long\n");
     CHECK(in_columns(20, "- an item of a list of words\n") == "- an item of a list\n  of words\n");
     CHECK(in_columns(20, "12. an item of a list of words\n") == "12. an item of a\n    list of words\n");
