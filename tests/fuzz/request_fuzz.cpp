@@ -23,6 +23,9 @@ void require_request(const Request &request)
     require(request.tmpdir.find('\0') == std::string::npos, "a path with a NUL byte");
     for (const auto &host : request.allow)
         require(!host.empty() && host.size() <= 300 && host.find('\0') == std::string::npos, "a host to add that cannot be one");
+    require(request.ports.size() <= ports_limit, "too many ports");
+    for (const auto port : request.ports)
+        require(port > 0 && port <= UINT16_MAX, "a port that is none");
     for (const auto &name : request.kept_out)
         require(!name.empty() && name.find('\n') == std::string::npos && name.find('=') == std::string::npos,
                 "a kept variable that is none");
@@ -75,6 +78,8 @@ Request make_request(FuzzedDataProvider &choices)
                          choices.ConsumeBool()};
     for (auto count = choices.ConsumeIntegralInRange(0, 3); count > 0; --count)
         request.allow.push_back(choices.ConsumeRandomLengthString(32));
+    for (auto count = choices.ConsumeIntegralInRange(0, 3); count > 0; --count)
+        request.ports.push_back(choices.ConsumeIntegral<std::uint32_t>());
     for (auto count = choices.ConsumeIntegralInRange(0, 3); count > 0; --count)
         request.kept_out.push_back(choices.ConsumeRandomLengthString(8));
     return request;

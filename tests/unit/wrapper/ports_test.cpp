@@ -12,6 +12,12 @@ namespace ports_test {
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace)
 
+// Not a pair: clang 14 lets no lambda, as those of doctest, have a part of one.
+struct Ends {
+    UniqueFd client;
+    UniqueFd server;
+};
+
 struct Loopback {
     UniqueFd listener = UniqueFd::adopt(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
@@ -28,8 +34,7 @@ struct Loopback {
 
     sockaddr *as_any() { return reinterpret_cast<sockaddr *>(&address); } // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
 
-    // Client and server.
-    std::pair<UniqueFd, UniqueFd> connected()
+    Ends connected()
     {
         UniqueFd client = UniqueFd::adopt(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
         REQUIRE(connect(client.get(), as_any(), sizeof address) == 0);
@@ -49,39 +54,37 @@ std::string read_all(FdRef from)
 TEST_CASE("a connection belongs to whoever holds its other end, and to nobody once that is closed")
 {
     Loopback loopback;
-    auto [client, server] = loopback.connected();
-    CHECK(belongs_to_user(server));
-    REQUIRE(shutdown(client.get(), SHUT_WR) == 0);
-    CHECK(belongs_to_user(server)); // it still waits for the answer
-    client.reset();
-    CHECK_FALSE(belongs_to_user(server));
+    Ends ends = loopback.connected();
+    CHECK(belongs_to_user(ends.server));
+    REQUIRE(shutdown(ends.client.get(), SHUT_WR) == 0);
+    CHECK(belongs_to_user(ends.server)); // it still waits for the answer
+    ends.client.reset();
+    CHECK_FALSE(belongs_to_user(ends.server));
 
-    auto [gone, other] = loopback.connected();
+    Ends broken_off = loopback.connected();
     const linger at_once{1, 0};
-    setsockopt(gone.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    gone.reset();
-    CHECK_FALSE(belongs_to_user(other));
+    setsockopt(broken_off.client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    broken_off.client.reset();
+    CHECK_FALSE(belongs_to_user(broken_off.server));
     CHECK_FALSE(belongs_to_user(loopback.listener));
 }
 
 TEST_CASE("bytes go both ways, and each end is passed on for itself")
 {
     Loopback loopback;
-    auto [client, server] = loopback.connected();
+    Ends ends = loopback.connected();
     Pipe in = make_pipe();
     Pipe out = make_pipe();
     auto counted = std::make_shared<int>(0);
     const std::weak_ptr<int> watched = counted;
-    carry_connection({std::move(server), std::move(in.reading), std::move(out.writing), std::move(counted)});
+    carry_connection({std::move(ends.server), std::move(in.reading), std::move(out.writing), std::move(counted)});
     const std::string question(300'000, 'q');
-    std::string heard;
-    UniqueFd sender = std::move(client);
+    UniqueFd sender = std::move(ends.client);
     run_beside([&question, fd = sender.get()] {
         send(fd, question.data(), question.size(), MSG_NOSIGNAL);
         shutdown(fd, SHUT_WR);
     });
-    heard = read_all(out.reading); // to the end
-    CHECK(heard == question);
+    CHECK(read_all(out.reading) == question); // to the end
     REQUIRE(write(in.writing.get(), "answer", 6) == 6);
     CHECK_FALSE(watched.expired());
     in.writing.reset();

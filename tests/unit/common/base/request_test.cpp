@@ -35,7 +35,7 @@ std::string request_bytes(const std::vector<std::string> &arguments, const std::
     Encoder encoder = beginning(arguments, presentation, umask);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).bytes();
+    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).number(0).bytes();
 }
 
 // Which descriptors are on the terminal, and its size, as they are sent; then the agent as the program, no directory of the user's, no
@@ -45,7 +45,7 @@ std::string terminal_bytes(const std::vector<std::uint64_t> &fields)
     Encoder encoder = beginning({}, {}, 0);
     for (const std::uint64_t field : fields)
         encoder.number(field);
-    return encoder.number(0).text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).bytes();
+    return encoder.number(0).text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).number(0).bytes();
 }
 
 // With a temporary directory of the user's.
@@ -54,7 +54,7 @@ std::string tmpdir_bytes(const std::string &tmpdir, std::uint64_t debug, std::ui
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text(tmpdir).number(debug).number(sessions).number(0).number(0).number(0).texts({}).texts({}).bytes();
+    return encoder.text(tmpdir).number(debug).number(sessions).number(0).number(0).number(0).texts({}).texts({}).number(0).bytes();
 }
 
 // With names of variables that stayed in the shell.
@@ -63,7 +63,7 @@ std::string kept_out_bytes(const std::vector<std::string> &names)
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts(names).bytes();
+    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts(names).number(0).bytes();
 }
 
 std::string allow_bytes(const std::vector<std::string> &hosts)
@@ -71,7 +71,18 @@ std::string allow_bytes(const std::vector<std::string> &hosts)
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts(hosts).texts({}).bytes();
+    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts(hosts).texts({}).number(0).bytes();
+}
+
+std::string port_bytes(const std::vector<std::uint64_t> &ports)
+{
+    Encoder encoder = beginning({}, {}, 0);
+    for (int field = 0; field < 8; ++field)
+        encoder.number(0);
+    encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).number(ports.size());
+    for (const std::uint64_t port : ports)
+        encoder.number(port);
+    return encoder.bytes();
 }
 
 // What receive_request says of a record with these bytes and that many descriptors.
@@ -230,6 +241,16 @@ TEST_CASE("a request without arguments and with either border of the umask is a 
 {
     CHECK(refusal_of(request_bytes({}, {}, 0)).status == 0);
     CHECK(refusal_of(request_bytes({}, {}, 0777)).status == 0);
+}
+
+TEST_CASE("a request that names ports comes with their channel, and names ports alone")
+{
+    CHECK(refusal_of(port_bytes({1, 65535}), 5).status == 0);
+    CHECK(has(refusal_of(port_bytes({3000}), 4).text, "exactly 5 descriptors"));
+    CHECK(has(refusal_of(port_bytes({}), 5).text, "exactly 4 descriptors"));
+    for (const std::uint64_t port : {std::uint64_t{0}, std::uint64_t{65536}, std::uint64_t{65536 + 3000}, ~std::uint64_t{0}})
+        CHECK(has(refusal_of(port_bytes({port}), 5).text, "impossible port"));
+    CHECK(has(refusal_of(port_bytes(std::vector<std::uint64_t>(17, 3000)), 5).text, "too many ports"));
 }
 
 TEST_CASE("as many arguments as a kernel gives a program are a request")
