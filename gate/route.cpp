@@ -203,9 +203,10 @@ private:
         reach_name(route_.gate, {{provider_->host}, https_port}, guarded([this](Reached reached) {
                        if (!reached.socket)
                            throw RequestRefusal(502, reached.reason,
-                                                provider_->host + (reached.reason ? std::string(": ") + text_of(*reached.reason).meaning +
-                                                                                        (reached.address.empty() ? "" : ": " + reached.address)
-                                                                                  : " cannot be reached from this host"));
+                                                provider_->host + (reached.reason
+                                                                       ? std::string(": ") + text_of(*reached.reason).meaning +
+                                                                             (reached.address.empty() ? "" : ": " + reached.address)
+                                                                       : " cannot be reached from this host"));
                        error_code ignored;
                        reached.socket->set_option(tcp::no_delay(true), ignored);
                        client_.set_option(tcp::no_delay(true), ignored);

@@ -164,8 +164,7 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
         return key_of_home_directory(policy.rules, one.path, false).starts_with("toolchains");
     };
     for (const auto &one : policy.toolchains.readable.paths)
-        add_shown(one, false,
-                  is_toolchain(one) ? "a toolchain of the user's, read-only" : "a directory of the user's, read-only");
+        add_shown(one, false, is_toolchain(one) ? "a toolchain of the user's, read-only" : "a directory of the user's, read-only");
     for (const auto &one : policy.toolchains.caches.paths)
         add_shown(one, true, "a copy of the user's cache; what changes in it ends with the session");
     return places;
@@ -200,8 +199,7 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     const std::string granted = "in the project's root " + escape_for_display(root);
     if (access.exists && !access.write) return {granted + ", where its own mode keeps the user out, too", "", where};
     // What would take it from sessions again. The root itself can only be taken as a whole.
-    if (access.exists && access.read && path != root)
-        return {granted, "projects.mask, projects.protect or projects.read_only", where};
+    if (access.exists && access.read && path != root) return {granted, "projects.mask, projects.protect or projects.read_only", where};
     return {granted, "", where};
 }
 
