@@ -222,8 +222,8 @@ std::string change_of(const Finding &finding)
 
 std::string left_out(const Snapshot &after, const std::string &cwd)
 {
-    std::string text = "pi: the search for files that run code outside the sandbox was not complete (" + after.left_out_because +
-                       "); not searched: ";
+    std::string text =
+        "pi: the search for files that run code outside the sandbox was not complete (" + after.left_out_because + "); not searched: ";
     for (std::size_t index = 0; index < after.not_looked_at.size(); ++index)
         text += (index == 0 ? "" : ", ") + shown_path(after.not_looked_at[index], cwd);
     if (after.more_not_looked_at > 0) text += " and " + std::to_string(after.more_not_looked_at) + " more directories";

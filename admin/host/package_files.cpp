@@ -23,9 +23,9 @@ constexpr const char *info_directory = "/var/lib/dpkg/info";
 constexpr std::size_t status_limit = std::size_t{256} << 20U;
 constexpr std::size_t file_limit = std::size_t{1} << 20U; // as of the files that a start copies (runner/as_agent/home.hpp)
 constexpr std::size_t sum_digits = 32;
-constexpr mode_t file_mode = 0644;
+constexpr mode_t copy_mode = 0644;
 constexpr mode_t directory_mode = 0755;
-constexpr const char *unfinished_name = ".new"; // in the directory of the copies, where no file of /etc has that name
+constexpr const char *unfinished_copy = ".new"; // in the directory of the copies, where no file of /etc has that name
 
 constexpr const char *never_shown_of_etc[] = {
 #include "runner/etc_never.inc"
@@ -133,12 +133,12 @@ void write_copy(FdRef copies, const std::string &path, const PublicFile &file)
         else if (errno != EEXIST)
             throw_errno("cannot create " + join_path(package_files_directory, directory));
     }
-    const UniqueFd made = open_or_throw("cannot create a copy of /etc/" + path, copies, unfinished_name,
-                                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, file_mode);
-    write_whole(made, file.content, unfinished_name);
+    const UniqueFd made = open_or_throw("cannot create a copy of /etc/" + path, copies, unfinished_copy,
+                                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, copy_mode);
+    write_whole(made, file.content, unfinished_copy);
     const std::array<struct timespec, 2> times = {file.facts.st_mtim, file.facts.st_mtim};
-    if (::fchmod(made.get(), file_mode) != 0 || ::futimens(made.get(), times.data()) != 0 ||
-        ::renameat(copies.get(), unfinished_name, copies.get(), path.c_str()) != 0)
+    if (::fchmod(made.get(), copy_mode) != 0 || ::futimens(made.get(), times.data()) != 0 ||
+        ::renameat(copies.get(), unfinished_copy, copies.get(), path.c_str()) != 0)
         throw_errno("cannot write a copy of /etc/" + path);
 }
 

@@ -49,7 +49,7 @@ public:
             look_at_servers();
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): whoever brings the config in reports it
         }
-        for (std::string path = places_.directory; is_within(path, places_.project); path = split_last(path).first)
+        for (std::string path = places_.directory; is_within(path, places_.project); path = parent_of(path))
             look_at_links(path);
         return std::move(notices_);
     }

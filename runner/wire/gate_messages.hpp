@@ -191,7 +191,7 @@ struct GateDenial {
     std::string host;
     std::uint16_t port = 0;
     DenialReason reason{};
-    std::uint64_t count = 1; // since the last of the same
+    std::uint64_t count = 1;  // since the last of the same
     std::string where = {};   // of a rule or provider that almost fits; empty without one
     std::string address = {}; // that the name leads to, where the reason is about that
     static constexpr std::uint64_t type = 43;

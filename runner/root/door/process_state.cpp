@@ -171,16 +171,17 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 void require_host_namespaces(const AsRoot & /*root*/)
 {
     // A process stays in its PID and time namespaces for life: unshare(2) changes only those of its children.
-    const std::pair<std::string, const char *> kinds[] = {{"mnt", "paths lead elsewhere there, as in a container, or a service with PrivateTmp= or ProtectHome="},
-                                                          {"pid", "processes have other numbers there"},
-                                                          {"pid_for_children", "processes have other numbers there"},
-                                                          {"user", "its accounts are not those of the host"},
-                                                          {"cgroup", "control groups have other names there"},
-                                                          {"net", "the session would use the host's network instead"},
-                                                          {"ipc", "its shared memory is not the host's"},
-                                                          {"uts", "its host name is not the host's"},
-                                                          {"time", "its clocks are not the host's"},
-                                                          {"time_for_children", "its clocks are not the host's"}};
+    const std::pair<std::string, const char *> kinds[] = {
+        {"mnt", "paths lead elsewhere there, as in a container, or a service with PrivateTmp= or ProtectHome="},
+        {"pid", "processes have other numbers there"},
+        {"pid_for_children", "processes have other numbers there"},
+        {"user", "its accounts are not those of the host"},
+        {"cgroup", "control groups have other names there"},
+        {"net", "the session would use the host's network instead"},
+        {"ipc", "its shared memory is not the host's"},
+        {"uts", "its host name is not the host's"},
+        {"time", "its clocks are not the host's"},
+        {"time_for_children", "its clocks are not the host's"}};
     for (const auto &[mine, what_differs] : kinds) {
         const std::string name = mine.substr(0, mine.find('_'));
         // A kernel without a kind of namespace lacks it for PID 1, too. The entry for children can be missing although the kernel has the

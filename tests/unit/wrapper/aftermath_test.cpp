@@ -321,8 +321,9 @@ TEST_CASE("a tree that cannot be opened is named, and no bound is blamed for it"
     Budget budget(100, in_seconds(1), [] { return false; });
     LookPlan plan{};
     plan.root = "/no/such/tree";
-    CHECK(aftermath_notice({}, look_at_doors(plan, budget, false), "/", "id") ==
-          "pi: the search for files that run code outside the sandbox was not complete (it cannot be opened); not searched: /no/such/tree\n");
+    CHECK(
+        aftermath_notice({}, look_at_doors(plan, budget, false), "/", "id") ==
+        "pi: the search for files that run code outside the sandbox was not complete (it cannot be opened); not searched: /no/such/tree\n");
 }
 
 TEST_CASE("pipes, links out of the tree and unreadable directories neither hang nor hide")

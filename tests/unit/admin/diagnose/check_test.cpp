@@ -175,8 +175,9 @@ TEST_CASE("a key that the gate holds is told as one that no session gets, at the
 {
     const TemporaryDirectory directory;
     const auto warned = [&](const std::string &network) {
-        const auto draft = directory.write("draft.yaml", head + network + "providers: {anthropic: {key_file: /etc/k}}\nenv: {ANTHROPIC_API_KEY: dummy, " +
-                                                             "OPENAI_API_KEY: x}\nusers: {alice: {roots: [/srv/a], env: {ANTHROPIC_API_KEY: y}}}\n");
+        const auto draft =
+            directory.write("draft.yaml", head + network + "providers: {anthropic: {key_file: /etc/k}}\nenv: {ANTHROPIC_API_KEY: dummy, " +
+                                              "OPENAI_API_KEY: x}\nusers: {alice: {roots: [/srv/a], env: {ANTHROPIC_API_KEY: y}}}\n");
         std::map<std::string, std::string> found;
         for (const auto &one : check_policy(draft, CheckScope::policy_only).warnings)
             found[one.key] = one.problem;

@@ -71,7 +71,7 @@ TEST_CASE("a reader that ends at any step is a failure, and what was there stays
     for (const std::vector<std::string> &messages :
          {std::vector<std::string>{}, {document("settings.json")}, {document("settings.json"), empty(SyncStep::listing)}}) {
         const Written written = write_raw(agent, messages);
-        CHECK(text_of(written.caught) == "71 the process that reads your configuration ended early; try again");
+        CHECK(text_of(written.caught) == "75 the process that reads your configuration ended early; try again");
         CHECK(content_of(agent / "f0") == "old");
         CHECK(content_of(agent / "settings.json") == "{}\n");
     }

@@ -190,8 +190,9 @@ TEST_CASE("a denial is told with its place, its reason and what would change it"
     CHECK(!has(denial_line(denial("a.example", 443, DenialReason::too_slow)), "administrator"));
     GateDenial hidden = denial("intranet.example.org", 443, DenialReason::private_address);
     hidden.address = "10.1.2.3";
-    CHECK(has(denial_line(hidden), ": the name leads to a private address, or one of this host or its networks, and no rule names that address: "
-                                   "10.1.2.3; the administrator can"));
+    CHECK(has(denial_line(hidden),
+              ": the name leads to a private address, or one of this host or its networks, and no rule names that address: "
+              "10.1.2.3; the administrator can"));
 }
 
 TEST_CASE("the notice at the end is one line, with the places that were asked for most")
