@@ -88,6 +88,7 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
         return std::pair(look_at_doors(plan, first_budget, true), look_at_links(plan, channel));
     };
     const auto [before, links_before] = std::async(std::launch::async, look_first).get();
+    const bool had_time = !has_input_now(channel);
     if (!wait_for_input(channel, in_seconds(1))) release_start_up_memory(); // as StartUpMemory does
     while (!wait_for_input(channel, in_seconds(60))) {
     }
@@ -96,9 +97,11 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
     fault_point("looking-back");
     Budget budget(defence_is_on("aftermath-bounds") ? aftermath_entries : ~std::size_t{0},
                   in_seconds(defence_is_on("aftermath-bounds") ? aftermath_seconds : 600), [&] { return has_input_now(channel); });
-    const Snapshot after = look_at_doors(plan, budget, false);
+    Snapshot after = look_at_doors(plan, budget, false);
     const std::vector<Finding> findings = compare(before, after, plan.start);
     const auto links_after = look_at_links(plan, channel);
+    if (after.has_project && had_time && !before.is_complete)
+        after.is_complete = true; // a root that was too large before does not tell what this session did
     // Recorded first: once the user is told, `pi` ends, and this process with it.
     const std::string record = findings.empty() || record_aftermath(findings, asked->bytes) ? asked->bytes : "";
     const std::string links = links_before && links_after ? links_notice(*links_before, *links_after) : "";

@@ -95,6 +95,7 @@ struct Snapshot {
     std::map<std::pair<std::string, std::string>, Mark> marks; // by absolute path and kind
     std::set<std::string> program_directories;                 // that could be listed
     bool has_first_places = false;                             // the first places are complete
+    bool has_project = false;                                  // and the repository, or without one the working directory
     bool is_complete = false;                                  // and everything else is
     std::vector<std::string> not_looked_at;                    // directories that were left out; the first few
     std::size_t more_not_looked_at = 0;

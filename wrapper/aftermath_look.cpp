@@ -34,9 +34,9 @@ public:
         look_at_first_places();
         marker_.end_first_places();
         snapshot_.has_first_places = !tree_.budget().is_spent();
-        places_.push_back(Place{"", false, false});
-        while (!places_.empty() && !tree_.budget().is_spent())
-            visit();
+        walk(plan_.repository);
+        snapshot_.has_project = snapshot_.not_looked_at.empty() && !tree_.budget().is_spent();
+        if (!plan_.repository.empty()) walk("");
         snapshot_.is_complete = snapshot_.not_looked_at.empty() && !tree_.budget().is_spent();
         for (; !places_.empty(); places_.pop_front())
             leave_out(places_.front().path);
@@ -52,6 +52,13 @@ private:
         bool in_packages; // only git's doors count
         bool fresh;       // the directory above was changed after the start
     };
+
+    void walk(const std::string &from)
+    {
+        places_.push_back(Place{from, false, false});
+        while (!places_.empty() && !tree_.budget().is_spent())
+            visit();
+    }
 
     void look_at_first_places()
     {
@@ -114,6 +121,7 @@ private:
         if (!place.in_packages) mark_file_doors(marker_, place.path, entry.name);
         if (entry.type != DT_DIR || entry.name == ".git") return;
         const std::string path = join_path(place.path, entry.name);
+        if (path == plan_.repository) return; // was looked at first
         if (entry.name == "node_modules") marker_.programs(path + "/.bin", Appearing::counts_in_known_directory);
         if (!place.in_packages && (entry.name == ".venv" || entry.name == "venv"))
             marker_.programs(path + "/bin", Appearing::counts_in_known_directory);
