@@ -119,8 +119,10 @@ FirstBytes judge_http(const std::optional<Host> &named, std::uint16_t port, std:
         const bool is_other = (named && request.target.host.text != named->text) || request.target.port != port;
         if (is_other && defence_is_on("gate-host-field")) return refused(DenialReason::other_name);
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size() - size, request.body));
-        return passing(request.target.host, write_plain_request(head, request) + std::string(bytes.substr(size, body)),
-                       request.body - body);
+        FirstBytes first =
+            passing(request.target.host, write_plain_request(head, request) + std::string(bytes.substr(size, body)), request.body - body);
+        first.is_upgrade = request.is_upgrade;
+        return first;
     } catch (const RequestRefusal &) {
         return refused(DenialReason::malformed);
     }
@@ -254,6 +256,10 @@ PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uin
     if (head.find(http::field::transfer_encoding) != head.end()) throw RequestRefusal("the request says no length of its body");
     if (const auto length = head.find(http::field::content_length); length != head.end())
         request.body = read_length(view_of(length->value()));
+    request.is_upgrade = head.method() == http::verb::get && head.version() == 11 && request.body == 0 &&
+                         has_listed_word(view_of(head[http::field::connection]), "upgrade") &&
+                         is_same(view_of(head[http::field::upgrade]), "websocket") && !head[http::field::sec_websocket_key].empty() &&
+                         head[http::field::sec_websocket_version] == "13";
     return request;
 }
 
@@ -269,7 +275,7 @@ std::string write_plain_request(const RequestHead &head, const PlainRequest &req
         if (!is_for_next_station(view_of(field.name_string()), view_of(head[http::field::connection])))
             text.append(view_of(field.name_string())).append(": ").append(view_of(field.value())).append(head_line_end);
     if (head.find(http::field::content_length) != head.end()) text += "Content-Length: " + std::to_string(request.body) + "\r\n";
-    return text + "Connection: close\r\n\r\n";
+    return text + (request.is_upgrade ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" : "Connection: close\r\n\r\n");
 }
 
 // Reading a ClientHello strictly (RFC 8446, RFC 6066): each length is exact, and nothing is there twice.

@@ -48,7 +48,7 @@ constexpr std::size_t dns_message_limit = 1232; // bytes of a question over UDP 
 
 // The answer to a question; empty for what is none, or malformed. Each well-formed name has an address (A; AAAA where the session has
 // IPv6), "localhost" its own, and nothing has anything else: so no HTTPS record turns a client to another name or an encrypted one.
-std::string answer_dns(std::string_view question, NameTable &names, bool has_v6);
+std::string answer_dns(std::string_view question, NameTable &names, bool has_v6, bool exists = true);
 
 // The name server of a session: it gives each name an address that stands for it, and asks nobody.
 struct Gate;
@@ -274,6 +274,7 @@ struct RelaySetup {
     std::string first = {}; // of the session, read already: goes through `judge` if there is one, else outside
     Judge judge = {};
     std::uint64_t further = without_end; // without a judge: how many bytes after `first` may go outside
+    bool is_upgrade = false;             // likewise: any number, once the server has answered 101
     bool is_patient = false;             // the session need not speak first: until it does, what comes from outside passes
     std::chrono::seconds idle{};
     std::shared_ptr<void> counted = {}; // one of the session's connections, as long as the relay lives

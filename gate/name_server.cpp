@@ -102,12 +102,13 @@ std::string text_of(const Bytes &bytes)
     return {bytes.begin(), bytes.end()};
 }
 
-Answer answer_to(const Question &question, NameTable &names, bool has_v6)
+Answer answer_to(const Question &question, NameTable &names, bool has_v6, bool exists)
 {
     if (question.in_class != class_in) return {Result::refused};
     if (question.name.empty()) return {}; // the root
     const auto host = read_host(question.name);
     if (!host || host->address) return {Result::no_such_name};
+    if (!exists) return {Result::no_such_name};
     const bool is_v4 = question.type == type_a;
     if (!is_v4 && (question.type != type_aaaa || !has_v6)) return {};
     if (is_loopback(*host))
@@ -143,6 +144,42 @@ std::string write_answer(std::string_view asked, unsigned flags, std::size_t que
         put(bytes, 0);
     }
     return bytes;
+}
+
+constexpr auto for_a_name = std::chrono::seconds(2); // less than the session's own resolver waits
+
+// The name of the only question in there, where a rule names that host; empty for any other.
+std::string ruled_name(std::string_view question, const GateRules &rules)
+try {
+    ByteReader rest(question);
+    rest.take(head_size);
+    const Question asked = read_question(rest);
+    const auto host = read_host(asked.name);
+    if (!host || host->address || is_loopback(*host)) return {};
+    const RuleAnswer found = rules.find(*host, 443); // or at another port
+    return found.rule != nullptr || found.almost != nullptr ? host->text : "";
+} catch (const Malformed &) {
+    return {};
+}
+
+// Calls `then` with the answer, at once or later. Of a name that a session may reach, the host's own resolver says first whether there is
+// such a name, as it would say at the connection. Of any other name nobody is asked, and its connection is denied in words.
+template <typename Then>
+void answer_question(Gate &gate, std::string question, Then then)
+{
+    const std::string name = ruled_name(question, gate.rules);
+    if (name.empty()) return then(answer_dns(question, gate.names, gate.has_v6));
+    const auto timer = std::make_shared<asio::steady_timer>(gate.loop, for_a_name);
+    const auto answer = [&gate, question = std::move(question), then = std::move(then), timer,
+                         is_open = std::make_shared<bool>(true)](bool exists) {
+        if (!std::exchange(*is_open, false)) return;
+        timer->cancel();
+        then(answer_dns(question, gate.names, gate.has_v6, exists));
+    };
+    gate.lookup.find(name, [answer](const Lookup::Answer &found) { answer(!found.is_known || !found.addresses.empty()); });
+    timer->async_wait([answer](const error_code &problem) {
+        if (!problem) answer(true); // the connection waits for the same look-up
+    });
 }
 
 constexpr unsigned questions_a_second = 1000;
@@ -181,8 +218,10 @@ private:
         const std::size_t count = socket_.receive_from(asio::buffer(bytes), from, 0, problem);
         if (problem) return problem != asio::error::would_block; // an answer that nobody took any more
         if (!may_answer()) return true;
-        const std::string answer = answer_dns({bytes.data(), count}, gate_.names, gate_.has_v6);
-        if (!answer.empty()) socket_.send_to(asio::buffer(answer), from, 0, problem); // who does not get it asks again
+        answer_question(gate_, {bytes.data(), count}, [self = shared_from_this(), from](const std::string &answer) {
+            error_code unsent; // who does not get it asks again
+            if (!answer.empty()) self->socket_.send_to(asio::buffer(answer), from, 0, unsent);
+        });
         return true;
     }
 
@@ -230,14 +269,19 @@ private:
     void read_question()
     {
         asio::async_read(socket_, asio::buffer(message_), [self = shared_from_this()](const error_code &problem, std::size_t) {
-            const std::string answer = problem ? "" : answer_dns(self->message_, self->gate_.names, self->gate_.has_v6);
-            if (answer.empty()) return self->close();
-            self->message_ = {static_cast<char>(answer.size() >> 8U), static_cast<char>(answer.size() & 0xffU)};
-            self->message_ += answer;
-            asio::async_write(self->socket_, asio::buffer(self->message_), [self](const error_code &unsent, std::size_t) {
-                if (unsent) return self->close();
-                self->read_length();
-            });
+            if (problem) return self->close();
+            answer_question(self->gate_, self->message_, [self](const std::string &answer) { self->write_answer(answer); });
+        });
+    }
+
+    void write_answer(const std::string &answer)
+    {
+        if (answer.empty()) return close();
+        message_ = {static_cast<char>(answer.size() >> 8U), static_cast<char>(answer.size() & 0xffU)};
+        message_ += answer;
+        asio::async_write(socket_, asio::buffer(message_), [self = shared_from_this()](const error_code &problem, std::size_t) {
+            if (problem) return self->close();
+            self->read_length();
         });
     }
 
@@ -294,7 +338,7 @@ bool NameTable::is_synthetic(const Address &address)
 
 // Reading questions and writing answers of DNS.
 
-std::string answer_dns(std::string_view question, NameTable &names, bool has_v6)
+std::string answer_dns(std::string_view question, NameTable &names, bool has_v6, bool exists)
 try {
     if (question.size() > dns_message_limit) return {};
     ByteReader rest(question);
@@ -307,7 +351,7 @@ try {
     const Question asked = read_question(rest);
     const std::size_t end = question.size() - rest.size();
     const auto version = read_extension(rest, more);
-    const Answer answer = version.value_or(0) != 0 ? Answer{Result::bad_version, {}} : answer_to(asked, names, has_v6);
+    const Answer answer = version.value_or(0) != 0 ? Answer{Result::bad_version, {}} : answer_to(asked, names, has_v6, exists);
     return write_answer(question, flags, end, version.has_value(), answer);
 } catch (const Malformed &) {
     return {};

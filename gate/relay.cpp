@@ -1,6 +1,8 @@
 // Copies bytes between two sockets, and counts what all relays hold.
 #include "gate/gate.hpp"
 
+#include "common/seams/seams.hpp"
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
@@ -55,6 +57,7 @@ public:
         if (!setup_.judge) {
             outwards_.held.replace(std::move(setup_.first));
             outwards_.further = setup_.further;
+            awaits_upgrade_ = setup_.is_upgrade;
         } else if (!setup_.first.empty() && !take(outwards_, std::string(std::move(setup_.first)))) {
             return;
         }
@@ -85,13 +88,25 @@ private:
             setup_.judge = nullptr;
             way.held.replace(std::move(first.forward));
             way.further = first.further;
+            awaits_upgrade_ = first.is_upgrade;
             return true;
         }
+        if (awaits_upgrade_ && &way == &inwards_) hear_answer(bytes);
         bytes = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), way.further)));
         if (way.further != without_end) way.further -= bytes.size();
         if (way.held.is_empty()) bytes.remove_prefix(write_some(way, bytes));
         way.held.append(bytes);
         return is_open_;
+    }
+
+    // Until the server has become a WebSocket, what the session says could be another request, which nobody has judged.
+    void hear_answer(std::string_view bytes)
+    {
+        constexpr std::string_view switching = "HTTP/1.1 101";
+        answer_.append(bytes.substr(0, switching.size() - answer_.size()));
+        if (answer_.size() < switching.size()) return;
+        awaits_upgrade_ = false;
+        if (answer_ == switching || !defence_is_on("gate-upgrade")) outwards_.further = without_end;
     }
 
     std::size_t write_some(Direction &way, std::string_view bytes)
@@ -203,6 +218,8 @@ private:
     asio::steady_timer timer_;
     std::chrono::steady_clock::time_point last_, begun_;
     bool is_open_ = true;
+    bool awaits_upgrade_ = false;
+    std::string answer_ = {}; // its beginning, where an upgrade is awaited
 };
 
 class Farewell : public std::enable_shared_from_this<Farewell> {

@@ -197,6 +197,7 @@ struct PlainRequest {
     std::string path;          // with its query
     std::uint64_t body = 0;    // bytes that follow the head
     bool is_encrypted = false; // "https://": only a tunnel could carry it
+    bool is_upgrade = false;   // it opens a WebSocket: what follows passes once the server has taken it (RFC 6455)
 };
 
 // `usual_port`: what a "host" without a port means. A request that names two hosts is malformed. Throws RequestRefusal.
@@ -279,6 +280,7 @@ struct FirstBytes {
     std::optional<Host> said = {};       // passes: the name in them
     std::string forward = {};            // passes: what the server gets for all the bytes
     std::uint64_t further = without_end; // passes: how many bytes after these it may get
+    bool is_upgrade = false;             // passes: more may follow once the server has answered 101
     std::string farewell = {};           // refused by a relay's judge: what the session is told
 };
 

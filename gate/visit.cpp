@@ -155,6 +155,7 @@ private:
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(first_.size(), request.body));
         first_ = write_plain_request(head, request) + first_.substr(0, body);
         further_ = request.body - body;
+        is_upgrade_ = request.is_upgrade;
         reach_target(&Visit::hand_over_open);
     }
 
@@ -169,6 +170,7 @@ private:
         if (first.said && !named_) target_.host = *first.said;
         first_ = std::move(first.forward);
         further_ = first.further;
+        is_upgrade_ = first.is_upgrade;
         reach_target(&Visit::hand_over_open);
     }
 
@@ -203,8 +205,8 @@ private:
     {
         is_over_ = true;
         timer_.cancel();
-        start_relay({std::move(socket_), std::move(*outside_), std::move(first_), std::move(judge), further_, speech_ == Speech::any,
-                     gate_.idle, std::move(counted_)});
+        start_relay({std::move(socket_), std::move(*outside_), std::move(first_), std::move(judge), further_, is_upgrade_,
+                     speech_ == Speech::any, gate_.idle, std::move(counted_)});
     }
 
     // --- Refusals.
@@ -254,6 +256,7 @@ private:
     bool is_over_ = false; // somebody else has the socket, or nobody
     std::string first_ = {};
     std::uint64_t further_ = without_end;
+    bool is_upgrade_ = false;
 };
 
 } // namespace

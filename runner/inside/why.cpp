@@ -3,8 +3,11 @@
 
 #include "common/base/files.hpp"
 #include "common/decide/explained.hpp"
+#include "runner/plan/gate_plan.hpp"
 
 #include <filesystem>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 namespace pi_agent {
 
@@ -51,6 +54,17 @@ std::string denial_of(const std::string &place, std::string_view denials)
     return told.empty() ? "" : "  seen in this session: " + escape_for_display(told) + "\n";
 }
 
+// Whether somebody listens where the session's proxy is.
+bool gate_answers()
+{
+    const UniqueFd channel = UniqueFd::adopt(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in proxy{};
+    proxy.sin_family = AF_INET;
+    proxy.sin_port = htons(gate_proxy_port);
+    proxy.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return !channel || connect(channel.get(), reinterpret_cast<const sockaddr *>(&proxy), sizeof proxy) == 0; // NOLINT(*-reinterpret-cast)
+}
+
 WhyAnswer why_host(const std::string &question, const HostRule &asked, const std::string &root)
 {
     const auto hosts = find_session_hosts(root);
@@ -60,6 +74,8 @@ WhyAnswer why_host(const std::string &question, const HostRule &asked, const std
     const std::string where = to_string(access.where);
     std::string text = asked.host + " port " + std::to_string(asked.port) + (is_free ? ": allowed: " : ": denied: ") + access.rule +
                        (where.empty() ? "" : " (" + where + ")") + "\n";
+    if (is_free && root == "/" && !gate_answers())
+        return {false, text + "  but the gate of this session has ended: only a new session connects\n"};
     if (!is_free)
         text += "  the administrator can add it to " + access.key + " in the policy of pi-agent\n" +
                 denial_of(host_and_port(asked.host, asked.port), read_list(root + denials_file).value_or(""));

@@ -4,6 +4,7 @@
 #include "common/base/build_settings.hpp"
 
 #include <csignal>
+#include <sstream>
 
 namespace pi_agent {
 
@@ -52,17 +53,43 @@ std::string resolv_conf_inside()
            "\nsearch .\noptions edns0\n"; // else the host's domain would be added to names, and no rule names the result
 }
 
-std::string hosts_inside(const std::string &host_name)
+std::vector<std::string> names_of_loopback(std::string_view hosts)
 {
-    return std::string("# The session's gate answers for every other name.\n") + loopback_v4 + " localhost\n" + loopback_v6 +
-           " localhost ip6-localhost ip6-loopback\n127.0.1.1 " + host_name + "\n";
+    constexpr std::size_t most = 100;
+    std::vector<std::string> names;
+    for (const auto line : split(hosts, '\n')) {
+        std::istringstream words{std::string(line.substr(0, line.find('#')))};
+        std::string address, word;
+        words >> address;
+        if (!address.starts_with("127.") && address != loopback_v6) continue;
+        while (words >> word && names.size() < most)
+            if (const auto name = read_one_host(word); name && !is_loopback(HostRule{*name}) && !is_address(HostRule{*name}))
+                names.push_back(*name);
+    }
+    return names;
 }
 
-Environment gate_environment()
+std::string own_hosts(const std::string &host_name)
+{
+    return std::string(loopback_v4) + " localhost\n" + loopback_v6 + " localhost ip6-localhost ip6-loopback\n" +
+           (host_name.empty() ? "" : "127.0.1.1 " + host_name + "\n");
+}
+
+std::string hosts_inside(const std::string &host_name, const std::vector<std::string> &names)
+{
+    std::string text = "# The session's gate answers for every other name.\n" + own_hosts(host_name);
+    for (const auto &name : names)
+        if (name != host_name) text += std::string(loopback_v4) + " " + name + "\n";
+    return text;
+}
+
+Environment gate_environment(const std::vector<std::string> &names)
 {
     const std::string proxy = std::string("http://") + loopback_v4 + ":" + std::to_string(gate_proxy_port);
     // At 0.0.0.0 the kernel finds the loopback, too. Servers print it as their own address, and no rule can name it.
-    const std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6 + ",0.0.0.0";
+    std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6 + ",0.0.0.0";
+    for (const auto &name : names)
+        direct += "," + name;
     // Without NODE_USE_ENV_PROXY: what node opens by itself arrives at the gate as well. With it, node 22 says at each start that this is
     // experimental, and what reads a program's standard error reads that; and node asks the gate for servers of the session at [::1].
     Environment variables;

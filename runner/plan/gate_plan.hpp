@@ -25,12 +25,19 @@ constexpr std::uint16_t name_server_port = 53;
 // /etc/resolv.conf of the session.
 std::string resolv_conf_inside();
 
-// /etc/hosts of the session. The host's own would give names addresses that no rule names, before anybody asks the gate.
-std::string hosts_inside(const std::string &host_name);
+// Names for which a host's own /etc/hosts has an address of the loopback, besides localhost.
+std::vector<std::string> names_of_loopback(std::string_view hosts);
 
-// What programs read that go through a proxy; the others arrive at the gate as well. No layer of the environment may set them otherwise:
-// nothing else leads out.
-Environment gate_environment();
+// /etc/hosts of the session. The host's own would give names addresses that no rule names, before anybody asks the gate. `names` lead to
+// the session's own loopback.
+std::string hosts_inside(const std::string &host_name, const std::vector<std::string> &names = {});
+
+// Its names of the host itself alone; also without the host name.
+std::string own_hosts(const std::string &host_name);
+
+// What programs read that go through a proxy, except to servers of the session's own with these `names`; the others arrive at the gate as
+// well. No layer of the environment may set them otherwise: nothing else leads out.
+Environment gate_environment(const std::vector<std::string> &names = {});
 
 // --- Its unit.
 

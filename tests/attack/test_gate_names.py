@@ -12,7 +12,7 @@ SYSTEM = Path(__file__).resolve().parents[1] / "system"
 GATE = "/usr/libexec/pi-agent/pi-agent-gate"
 DIRECTORY = "/var/lib/gate-names"
 RULES = [[host, port, "policy.yaml:1"] for host, port in
-         (("allowed.example", 443), ("allowed.example", 80), ("allowed.example", 22), ("private.example", 443), ("meta.example", 80), ("own.example", 22),
+         (("allowed.example", 443), ("allowed.example", 80), ("allowed.example", 22), ("missing.example", 443), ("private.example", 443), ("meta.example", 80), ("own.example", 22),
           ("second.example", 22), ("loop.example", 22), ("neighbour.example", 22), ("neighbour6.example", 22), ("translated.example", 22))]  # fmt: skip
 # TLS to a host with the name of another one inside; prints the name that the server was asked for.
 OTHER_NAME = """
@@ -61,6 +61,29 @@ with socket.create_connection(("allowed.example", 22), 10) as channel:
     except ConnectionError: pass
 print("passed" if b"other.example" in data else data)
 """
+# What follows a request for a WebSocket that the server does not open: another request, for another host of that server.
+WEBSOCKET = "GET {} HTTP/1.1\\r\\nHost: allowed.example\\r\\nUpgrade: websocket\\r\\nConnection: keep-alive, Upgrade\\r\\nSec-WebSocket-Key: eA==\\r\\nSec-WebSocket-Version: 13\\r\\n\\r\\n"
+AFTER_UPGRADE = f"""
+import socket
+with socket.create_connection(("allowed.example", 80), 10) as channel:
+    channel.sendall(b"{WEBSOCKET.format('/next')}"); data = channel.recv(65536)
+    channel.sendall(b"GET / HTTP/1.1\\r\\nHost: other.example\\r\\n\\r\\n"); channel.shutdown(socket.SHUT_WR)
+    while more := channel.recv(65536): data += more
+print(data.decode())
+"""
+ECHO = f"""
+import socket
+with socket.create_connection(("allowed.example", 80), 10) as channel:
+    channel.sendall(b"{WEBSOCKET.format('/echo')}"); data = channel.recv(65536)
+    channel.sendall(b"frame"); data += channel.recv(65536); channel.shutdown(socket.SHUT_WR)
+print(data.decode())
+"""
+MISSING = """
+import socket, time
+begin = time.monotonic()
+try: print(socket.getaddrinfo("missing.example", 443))
+except socket.gaierror as error: print("no such name" if error.errno == socket.EAI_NONAME else error, time.monotonic() - begin < 3)
+"""
 GREETING = "import socket, sys; print(socket.create_connection((sys.argv[1], 22), 10).recv(6).decode())"
 
 
@@ -93,6 +116,20 @@ def test_the_name_inside_tls_is_the_one_that_the_rule_allows(driven, prove):
 
 def test_the_host_of_a_plain_request_is_the_one_that_the_rule_allows(driven, prove):
     prove(attack_by("Host: other.example", OTHER_HOST), "gate-host-field")
+
+
+def test_behind_a_websocket_that_the_server_does_not_open_no_other_request_passes(driven, prove):
+    prove(attack_by("Host: other.example", AFTER_UPGRADE), "gate-upgrade")
+
+
+def test_a_websocket_at_port_80_opens_and_carries_what_follows(driven, product):
+    said = attack_by("frame", ECHO)(product).seen
+    assert "101 Switching Protocols" in said["out"] and "x-seen: 1" in said["out"] and "frame" in said["out"], said
+
+
+def test_an_allowed_name_that_does_not_exist_is_an_error_of_names(driven, product):
+    said = attack_by("no such name True", MISSING)(product)
+    assert said.succeeded, said
 
 
 def test_a_name_that_only_the_server_can_read_is_refused(driven, prove):

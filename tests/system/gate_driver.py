@@ -99,7 +99,8 @@ def read_head(channel):
 
 
 def answer_http(channel, said):
-    """The name that was said, the request, and at which address; `/long/N` gets N bytes, `/slow/N` a byte a second, N of them."""
+    """The name that was said, the request, and at which address; `/long/N` gets N bytes, `/slow/N` a byte a second, N of them. `/echo` becomes a
+    WebSocket, `/next` does not, and answers the next request, too."""
     head = read_head(channel)
     target = head.split(b" ")[1].decode() if head else ""
     if target.startswith("/long/"):
@@ -117,6 +118,14 @@ def answer_http(channel, said):
             time.sleep(1)
             channel.sendall(b"x")
         return
+    if target == "/echo":
+        channel.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nx-seen: %d\r\n\r\n" % head.lower().count(b"upgrade: websocket"))
+        while more := channel.recv(65536):
+            channel.sendall(more)
+        return
+    if target == "/next":
+        channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        head = read_head(channel)
     body = json.dumps({"said": said, "head": head.decode(), "at": channel.getsockname()[0]}).encode()
     channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
 

@@ -163,6 +163,9 @@ def test_another_host_fails_at_once_and_is_told_with_its_reason(gate, proxy, hos
     done = gate.tls(host, proxy=proxy, port=port)
     assert done["status"] not in (0, None), done
     assert done["took"] < 5
+    if reason == "no-address" and not proxy:  # its name server says so, as the host's own would
+        assert gate.denials(1.2) == [] and "name" in done["err"].lower(), done
+        return
     [told] = gate.denials(1.2)
     assert (told["host"], told["port"], told["reason"], told["where"], told["count"]) == (host, port, reason, where, 1)
     address = {"private.example": PRIVATE, "meta.example": "169.254.169.254"}.get(host, "")

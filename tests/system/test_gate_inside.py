@@ -70,12 +70,13 @@ def line_of(word):
     return next(number for number, line in enumerate(text.splitlines(), 1) if word in line)
 
 
-def test_a_session_finds_its_gate_and_its_rules(inside):
+def test_a_session_finds_its_gate_and_its_rules(inside, hosts):
     seen, _ = inside
+    hosts_name = hosts.root(["uname", "-n"], check=True).stdout.decode().strip()
     assert seen["variables"] == {
         "HTTP_PROXY": "http://127.0.0.1:808",
         "https_proxy": "http://127.0.0.1:808",
-        "NO_PROXY": "127.0.0.1,localhost,::1,0.0.0.0",
+        "NO_PROXY": "127.0.0.1,localhost,::1,0.0.0.0," + hosts_name,
         "NODE_USE_ENV_PROXY": None,  # node 22 would warn at each start
     }
     assert "nameserver 127.0.0.53\n" in seen["names"]
@@ -100,6 +101,27 @@ def test_a_server_of_the_session_is_found_at_the_address_that_it_prints(hosts):
     done = python(hosts, OWN_SERVER)
     assert (done.returncode, done.stdout) == (0, b"200\n" * 4), done
     assert b"denied" not in done.stderr, done
+
+
+def test_a_server_of_the_session_is_found_by_the_hosts_name_and_by_names_that_its_files_give_the_loopback(hosts):
+    """But for a name that a rule has: this one is reached outside, and here nobody answers there."""
+    hosts.root("cp /etc/hosts /root/hosts.before; echo '127.0.0.1 app.test www.app.test # mine' >>/etc/hosts; echo 127.0.0.1 provider.example >>/etc/hosts", check=True)
+    try:
+        done = python(hosts, OWN_SERVER.replace('"0.0.0.0", "127', '"app.test", "www.app.test", socket.gethostname(), "127'))
+        named = pi(hosts, "sh", "grep -c provider.example /etc/hosts; echo $no_proxy")
+    finally:
+        hosts.root("cat /root/hosts.before >/etc/hosts; rm /root/hosts.before", check=True)
+    assert (done.returncode, done.stdout) == (0, b"200\n" * 6), done
+    assert b"denied" not in done.stderr, done
+    assert named.stdout.startswith(b"0\n") and b"app.test" in named.stdout and b"provider.example" not in named.stdout, named
+
+
+def test_the_agent_hears_that_its_gate_has_ended(hosts):
+    with hosts.popen(["pi", "sh", "echo $PI_AGENT_SESSION; read go; pi-agent-why provider.example || echo $?"], cwd=DEMO) as process:
+        identity = read_line(process).decode().strip()
+        hosts.root(f"systemctl kill --signal=KILL pi-agent-gate-{identity}.service", check=True)
+        out, err = process.communicate(b"go\n", timeout=30)
+    assert b"the gate of this session has ended" in out and out.endswith(b"1\n"), (out, err)
 
 
 def test_what_is_denied_is_denied_at_once_and_told_to_agent_and_user(inside, hosts):

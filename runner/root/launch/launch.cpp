@@ -209,7 +209,7 @@ EnvironmentInput environment_of(const Entered &entered, const Heard &heard, cons
                                  entered.id};
     environment.path = heard.policy.path;
     hold_outside(environment, heard.policy);
-    if (heard.has_gate()) environment.gate.merge(gate_environment());
+    if (heard.has_gate()) environment.gate.merge(gate_environment(names_inside(heard.policy.network)));
     if (!heard.tmpdir.empty()) environment.tmpdir = session.project_path + "/" + heard.tmpdir;
     return environment;
 }
@@ -255,6 +255,22 @@ std::vector<Gid> groups_beside(const OpenedProject &project, const ShownDevices 
 }
 
 } // namespace
+
+std::vector<std::string> names_inside(const NetworkPolicy &network)
+{
+    constexpr std::size_t hosts_limit = 16UL * 1024 * 1024;
+    std::vector<std::string> names{host_name()};
+    try {
+        for (auto &name : names_of_loopback(read_trusted_file("/etc/hosts", hosts_limit, "host's names")))
+            names.push_back(std::move(name));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): without that file, or with one of somebody else's, these names are unknown
+    }
+    std::erase_if(names, [&](const std::string &name) {
+        const HostMatch found = find_rule(network.hosts, HostRule{name});
+        return found.rule != nullptr || found.other_port != nullptr;
+    });
+    return names;
+}
 
 void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
 {

@@ -74,7 +74,7 @@ std::vector<std::string> files_of_others(const Entered &entered, const Heard &he
 UniqueFd show_gate(Entered &entered, const Heard &heard, const OpenedSession &session, RootTree &tree)
 {
     show_in_etc(entered, session, tree, resolv_conf, resolv_conf_inside());
-    show_in_etc(entered, session, tree, hosts_file, hosts_inside(host_name()));
+    show_in_etc(entered, session, tree, hosts_file, hosts_inside(host_name(), names_inside(heard.policy.network)));
     session.directory.make_directory(pi_agent::parent_of(network_file));
     session.directory.write_file(network_file, encode({heard.policy.network, routed_providers(heard.policy)}));
     return session.directory.make_file(denials_file);

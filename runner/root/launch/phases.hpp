@@ -74,6 +74,10 @@ struct Heard {
     const std::string tmpdir; // named by the caller, below the project; empty if not
 };
 
+// Names by which servers of the session's own are reached, as on the host: the host's own, and those that its /etc/hosts gives the
+// loopback. Not those that a rule names: these are reached outside.
+std::vector<std::string> names_inside(const NetworkPolicy &network);
+
 // --- Third: others can see the session, its user's state is locked, and the agent's home exists.
 struct OpenedSession {
     // Takes the slot of `entered`: from now on it counts as a session.

@@ -63,6 +63,15 @@ std::string ask(const std::string &bytes, bool has_v6 = true)
 
 } // namespace
 
+TEST_CASE("a name that is known not to exist has no address, and localhost always has one")
+{
+    NameTable names;
+    const std::string gone = answer_dns(question("gone.example", a), names, true, false);
+    CHECK(count_of(gone) == 0);
+    CHECK((static_cast<unsigned char>(gone[3]) & 0xfU) == 3);
+    CHECK(count_of(answer_dns(question("localhost", a), names, true, false)) == 1);
+}
+
 TEST_CASE("each name has an address of both families, always the same, and no two names share one")
 {
     NameTable names;

@@ -52,6 +52,27 @@ std::string plain(std::string_view head, bool at_proxy = true)
 
 } // namespace
 
+TEST_CASE("a request that opens a WebSocket keeps what opens it, and nothing else is one")
+{
+    const std::string opens =
+        "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\nSec-WebSocket-Version: 13\r\n";
+    const std::string whole = "GET /x HTTP/1.1\r\nHost: a.example\r\n" + opens + "\r\n";
+    const FirstBytes first = judge(80, whole);
+    CHECK(first.is_upgrade);
+    CHECK(first.further == 0);
+    CHECK(first.forward.find("\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n") != std::string::npos);
+    CHECK(first.forward.find("keep-alive") == std::string::npos);
+    for (const char *without :
+         {"Upgrade: websocket\r\n", "Sec-WebSocket-Key: eA==\r\n", "Sec-WebSocket-Version: 13\r\n", "keep-alive, Upgrade"}) {
+        std::string other = whole;
+        other.erase(other.find(without), std::string_view(without).size());
+        CHECK_MESSAGE(!judge(80, other).is_upgrade, without);
+        CHECK_MESSAGE(judge(80, other).forward.find("Upgrade: websocket") == std::string::npos, without);
+    }
+    std::string posted = whole;
+    CHECK_FALSE(judge(80, posted.replace(0, 3, "POST")).is_upgrade);
+}
+
 TEST_CASE("TLS at its port needs the name that the connection was opened to")
 {
     CHECK(reason(443, hello_for("a.example")) == "passes");

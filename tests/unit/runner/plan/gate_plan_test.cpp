@@ -177,6 +177,12 @@ TEST_CASE("the environment leads to the gate, and what is of the session stays t
     CHECK(has(resolv_conf_inside(), "nameserver 127.0.0.53\n"));
     CHECK(has(hosts_inside("build-1"), "\n127.0.0.1 localhost\n"));
     CHECK(has(hosts_inside("build-1"), "\n127.0.1.1 build-1\n"));
+    const std::vector<std::string> names =
+        names_of_loopback("127.0.0.1 localhost App.test # x.test\n10.0.0.1 far\n::1\tsix.test ip6-loopback\n127.0.1.1 build-1\n"
+                          "#127.0.0.1 no\n127.0.0.1 bad_?name 1.2.3.4");
+    CHECK(names == std::vector<std::string>{"app.test", "six.test", "ip6-loopback", "build-1"});
+    CHECK(has(hosts_inside("build-1", names), "\n127.0.0.1 app.test\n127.0.0.1 six.test\n"));
+    CHECK(has(gate_environment(names).at("no_proxy"), ",0.0.0.0,app.test,"));
 }
 
 TEST_CASE("a denial is told with its place, its reason and what would change it")
