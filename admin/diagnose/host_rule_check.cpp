@@ -103,8 +103,9 @@ public:
             if (is_wildcard(rule) && rule_for(rules, apex) == nullptr)
                 add(rule, key, "names hosts below " + apex.host + ", and not " + apex.host + " itself",
                     "add " + to_string(apex) + " if sessions need it");
-            if (!by_proxy) look_for_address(rule, rules, key); // the proxy may know another one, of the Internet
+            if (!by_proxy) look_for_address(rule, rules); // the proxy may know another one, of the Internet
         }
+        tell_internal(key);
     }
 
     void look_at_grants(const NetworkPolicy &network, const std::string &key)
@@ -189,7 +190,7 @@ private:
     }
 
     // The gate connects to an address of the host's own networks only where a rule names that, too (gate/rules.hpp).
-    void look_for_address(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
+    void look_for_address(const HostRule &rule, const std::vector<HostRule> &rules)
     {
         if (is_address(rule) || is_loopback(rule)) return;
         const auto is_for_it = [&](const HostRule &other) { return other.port == rule.port && is_address(other); };
@@ -199,9 +200,22 @@ private:
         // server.
         const auto last = rule.host.substr(rule.host.rfind('.') + 1); // npos + 1 is 0
         if (*suffixes_ && psl_is_public_suffix2(suffixes_->get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) != 1)
-            add(rule, key, "is not a name of the Internet, so it leads into a network of yours, and no rule names an address there",
+            internal_[rule.port].push_back(&rule);
+    }
+
+    // One range answers for all of them.
+    void tell_internal(const std::string &key)
+    {
+        for (const auto &[port, names] : internal_) {
+            std::string others;
+            for (std::size_t index = 1; index < names.size(); ++index)
+                others += (index == 1 ? ", like " : ", ") + quote(to_string(*names[index]));
+            add(*names.front(), key,
+                "is not a name of the Internet" + others + ", so it leads into a network of yours, and no rule names an address there",
                 fmt::format("add the range that it is in, with the same port, e.g. 10.20.0.0/16{}",
-                            rule.port == https_port ? "" : ":" + std::to_string(rule.port)));
+                            port == https_port ? "" : ":" + std::to_string(port)));
+        }
+        internal_.clear();
     }
 
     void add(const HostRule &rule, const std::string &key, const std::string &problem, const std::string &remedy)
@@ -210,7 +224,8 @@ private:
     }
 
     std::vector<Diagnostic> &found_;
-    std::optional<PublicSuffixes> suffixes_; // read where there is something to ask
+    std::map<std::uint16_t, std::vector<const HostRule *>> internal_; // by port
+    std::optional<PublicSuffixes> suffixes_;                          // read where there is something to ask
 };
 
 // --- What documents should not hold.
