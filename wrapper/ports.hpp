@@ -3,8 +3,6 @@
 
 #include "common/base/channel.hpp"
 
-#include <memory>
-
 namespace pi_agent {
 
 struct AskedPort {

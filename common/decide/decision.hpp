@@ -124,7 +124,8 @@ Policy policy_in(Policy callers, const RootSpec &root);
 // As it holds for one start that adds these hosts, of those that the policy lets its user add. Throws Failure(start_asks) for any other.
 Policy granted(Policy policy, const std::vector<std::string> &hosts);
 
-// Refuses ports of a session on the host's loopback where the policy gives none, or the session has the network of the host. Throws Failure(start_asks).
+// Refuses ports of a session on the host's loopback where the policy gives none, or the session has the network of the host. Throws
+// Failure(start_asks).
 void require_ports(const Policy &policy);
 
 // As it holds for one start that gives something up. It takes from what a session reaches and shows, and from nothing that the policy keeps

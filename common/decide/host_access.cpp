@@ -1,6 +1,8 @@
 // Reads what people ask about, and finds the rule that decides about it.
 #include "common/decide/explained.hpp"
 
+#include "common/seams/seams.hpp"
+
 namespace pi_agent {
 
 namespace {

@@ -54,6 +54,19 @@ TEST_CASE("a directory resolves to itself, with its descriptor")
     CHECK(home.path_of(projects) == projects);
 }
 
+TEST_CASE("the name of the user stands in a root, and leads nowhere else")
+{
+    Home home;
+    const auto own = home.directory.make("scratch/alice/p");
+    const auto top = parent_of(parent_of(own));
+    CHECK(home.path_of(top + "/{user}/p") == own);
+    CHECK(home.path_of(top + "/{user}") == parent_of(own));
+    home.user.name = "..";
+    CHECK(contains(home.problem_of(top + "/alice/{user}/{user}"), "your account's name cannot stand in a path"));
+    home.user.name = "bob";
+    CHECK(contains(home.problem_of(top + "/{user}"), "does not exist"));
+}
+
 TEST_CASE("refuses a home, what holds it, and the whole file system, by whatever name")
 {
     const Home home;

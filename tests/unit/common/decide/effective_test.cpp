@@ -2,6 +2,7 @@
 #include "common/decide/decision.hpp"
 
 #include "common/base/text.hpp"
+#include "common/policy/policy_paths.hpp"
 #include "support/access.hpp"
 #include "support/policy_text.hpp"
 #include "support/shown_policy.hpp"
@@ -242,10 +243,36 @@ TEST_CASE("a user's own readable directories are shown beside toolchains, and ne
     CHECK(effective.toolchains.readable.paths.back().path == "datasets");
     CHECK(contains(problems_of("version: 1\ntoolchains: {readable: [~/data]}\nusers: {alice: {roots: [/srv/a], readable: [~/data/x]}}\n"),
                    "users.alice.readable: '~/data/x' and '~/data' are both listed for the same place"));
-    for (const auto *wrong : {"[/srv/x]", "[~]", "['~/.ssh']", "['~/a/../b']", "[datasets]"})
+    for (const auto *wrong : {"[/]", "[/etc/x]", "[/home/bob]", "[/run/x]", "[/tmp/x]", "[/var/lib/pi-agent]", "[/srv]", "[/srv//x]",
+                              "['/srv/../x']", "['/srv/{user}/../x']", "[~]", "['~/.ssh']", "['~/a/../b']", "[datasets]"})
         CHECK_MESSAGE(contains(problems_of(fmt::format("version: 1\nusers: {{alice: {{roots: [/srv/a], readable: {}}}}}\n", wrong)),
                                "users.alice.readable[0]: "),
                       wrong);
+}
+
+TEST_CASE("data that others keep is shown by its absolute path, and in no home")
+{
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a], readable: [/data/sets/, '/srv/{user}', ~/own]}}\n");
+    const auto paths = in_root(policy, account("alice")).toolchains.readable.paths;
+    std::vector<std::string> own;
+    for (const auto &path : paths)
+        if (path.where.line > 0) own.push_back(written_home_path(path.path));
+    CHECK(own == std::vector<std::string>{"/data/sets", "/srv/{user}", "~/own"});
+    CHECK(place_in_agent_home("/data/sets").empty());
+    CHECK(contains(problems_of("version: 1\nusers: {alice: {roots: [/srv/a], readable: [/data, /data/sets]}}\n"), "both listed"));
+}
+
+TEST_CASE("ports are given by the innermost level that says so")
+{
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a], wrapper: {ports: true}}, bob: {roots: [/srv/b]}}\n");
+    CHECK(in_root(policy, account("alice")).wrapper.ports);
+    CHECK_FALSE(in_root(policy, account("bob")).wrapper.ports);
+    const auto other =
+        parse("version: 1\nwrapper: {ports: true}\nusers: {alice: {roots: [/srv/a], wrapper: {ports: false}}, bob: {roots: [/srv/b]}}\n");
+    CHECK_FALSE(in_root(other, account("alice")).wrapper.ports);
+    CHECK(in_root(other, account("bob")).wrapper.ports);
+    CHECK(contains(problems_of("version: 1\nusers: {alice: {roots: [/srv/a], wrapper: {enable: false}}}\n"),
+                   "users.alice.wrapper.enable: unknown key"));
 }
 
 TEST_CASE("what no level may say is refused with its place, and never ignored")
