@@ -67,13 +67,9 @@ AgentEnded run(const Request &asked, const std::vector<AskedPort> &ports)
         Request request = complete_request(asked, terminal, look);
         std::optional<OutputFiles> files; // whole when this returns, before the look at what the session left
         if (!is_placed) files.emplace();  // on a node they are pipes anyway
-        return run_client(ClientInput{std::move(request),
-                                      cwd,
-                                      files ? files->stdio() : std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
-                                      std::move(terminal),
-                                      look.clipboard,
-                                      SessionPorts(ports),
-                                      is_placed ? look.job : std::nullopt},
+        return run_client(ClientInput{std::move(request), cwd,
+                                      files ? files->stdio() : std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal),
+                                      look.clipboard, SessionPorts(ports), is_placed ? look.job : std::nullopt},
                           session);
     };
     if (!is_placed) return run_watched(look, asked.program, client);

@@ -245,10 +245,9 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
         for (const auto *directories : {&toolchains.readable, &toolchains.caches})
             for (const auto &directory : *directories)
                 if (directory.finding.kind == Finding::Kind::unusable && !directory.finding.text.empty())
-                    notes.push_back(
-                        fmt::format("{}: not shown to the agent: {} ({}): {}", user.name, escape_for_display(written_home_path(directory.path)),
-                                    key_of_home_directory(own.rules, directory.path, directories == &toolchains.caches),
-                                    directory.finding.text));
+                    notes.push_back(fmt::format(
+                        "{}: not shown to the agent: {} ({}): {}", user.name, escape_for_display(written_home_path(directory.path)),
+                        key_of_home_directory(own.rules, directory.path, directories == &toolchains.caches), directory.finding.text));
     }
     return notes;
 }

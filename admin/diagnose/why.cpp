@@ -153,8 +153,7 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
     const auto add_shown = [&](const PolicyPath &one, bool is_cache, const char *shown_as) {
         const std::string key = key_of_home_directory(policy.rules, one.path, is_cache);
         const std::string problem = problem_with(one);
-        const std::string rule =
-            problem.empty() ? shown_as : escape_for_display(written_home_path(one.path)) + " is not shown: " + problem;
+        const std::string rule = problem.empty() ? shown_as : escape_for_display(written_home_path(one.path)) + " is not shown: " + problem;
         const std::string inside = place_in_agent_home(one.path);
         for (const auto &shown :
              {is_at_own_path(one.path, is_cache) ? on_host(one.path) : "", inside.empty() ? "" : join_path(explanation.home, inside)}) {
@@ -204,8 +203,7 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     const std::string granted = "in the project's root " + escape_for_display(root);
     if (access.exists && !access.write) return {granted + ", where its own mode keeps the user out, too", "", where};
     // What would take it from sessions again. The root itself can only be taken as a whole.
-    if (access.exists && access.read && path != root)
-        return {granted, "projects.mask, projects.protect or projects.read_only", where};
+    if (access.exists && access.read && path != root) return {granted, "projects.mask, projects.protect or projects.read_only", where};
     return {granted, "", where};
 }
 

@@ -115,8 +115,7 @@ void add_view(const RenderPlan &plan, Problems &problems)
         for (const auto &path : directories.paths)
             if (path.where.line > 0)
                 refuse(problems, path.where, key_of_home_directory(policy.rules, path.path, is_cache),
-                       quote(written_home_path(path.path)) + " " + what,
-                       "leave it out, or bring it with the image");
+                       quote(written_home_path(path.path)) + " " + what, "leave it out, or bring it with the image");
     };
     add_list(policy.toolchains.readable, false, "belongs to the user, whose home nobody else opens");
     add_list(policy.toolchains.caches, true, "would have to be copied for each session");

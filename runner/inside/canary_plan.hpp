@@ -22,8 +22,7 @@ struct CanaryPlan {
 constexpr std::string_view canary_namespace_prefix = "host-";
 constexpr const char *canary_unconfined = "unconfined=";
 constexpr const char *canary_with_gate = "gate=";
-constexpr const char *canary_tunnel =
-    "a tunnel"; // what the proxy above the gate should open; if it does not, the sandbox still holds
+constexpr const char *canary_tunnel = "a tunnel"; // what the proxy above the gate should open; if it does not, the sandbox still holds
 constexpr std::string_view canary_allowed_call = "allowed-call";
 
 inline std::vector<std::string> canary_arguments(const CanaryPlan &plan)
