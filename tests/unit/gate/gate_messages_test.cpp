@@ -28,6 +28,9 @@ GateOrder order()
     one.session = "0123456789abcdef0123456789abcdef";
     one.listeners = 2;
     one.authorities = "-----BEGIN CERTIFICATE-----\n";
+    one.via = {{"proxy.example", 3128, "p:6"}};
+    one.direct = {{"*.internal.example", 443, {}}};
+    one.login = "alice:secret";
     return one;
 }
 
@@ -50,6 +53,16 @@ TEST_CASE("an order for the gate comes back as it was")
     CHECK(encode(receive_gate_order(theirs, in_seconds(5))) == encode(order()));
 }
 
+TEST_CASE("an order has one proxy at most, and forgets its login with the keys")
+{
+    GateOrder one = order();
+    forget_keys(one);
+    CHECK((one.login.empty() && one.providers.front().key.empty()));
+    one = order();
+    one.via.push_back(one.via.front());
+    CHECK_THROWS_AS(reread(one), ProtocolError);
+}
+
 TEST_CASE("the largest order for the gate fits into one record")
 {
     GateOrder one;
@@ -60,6 +73,9 @@ TEST_CASE("the largest order for the gate fits into one record")
     largest.paths.assign(64, "/" + std::string(255, 'p'));
     one.providers.assign(gate_provider_limit, largest);
     one.authorities.assign(gate_authorities, 'c');
+    one.via = {one.rules.front()};
+    one.direct = one.rules;
+    one.login.assign(gate_key_bytes, 'l');
     CHECK(encode(one).size() < record_limit);
     CHECK(reread(one).rules.size() == gate_rule_limit);
     one.rules.push_back({"a", 1, {}});

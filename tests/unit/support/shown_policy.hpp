@@ -35,6 +35,9 @@ inline std::string shown(const Policy &policy)
         text += " " + to_string(rule);
     for (const auto &rule : policy.network.may_grant)
         text += " +" + to_string(rule);
+    if (policy.network.via) text += " by " + to_string(*policy.network.via) + " " + policy.network.via_login_file.path;
+    for (const auto &rule : policy.network.direct)
+        text += " -" + to_string(rule);
     for (const auto &provider : policy.providers)
         text += "\nprovider " + provider.name + " " + provider.key_file.path;
     const auto &limits = policy.limits;

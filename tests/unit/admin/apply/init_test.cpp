@@ -84,6 +84,35 @@ TEST_CASE("answers become keys of the policy, and what was not asked stays a com
     CHECK(listed.env_files[0].path == "/etc/pi-agent/keys.env");
 }
 
+TEST_CASE("the proxy of a host is taken from its usual forms, and its login is in no policy")
+{
+    const auto plain = proxy_of_text("proxy.example:3128", "x");
+    REQUIRE(plain);
+    CHECK((plain->url == "http://proxy.example:3128" && plain->login.empty()));
+    const auto with_login = proxy_of_text("http://CORP%5calice:p%40ss%@proxy.example:3128/", "x");
+    REQUIRE(with_login);
+    CHECK((with_login->url == plain->url && with_login->login == "CORP\\alice:p@ss%"));
+    for (const char *other : {"https://proxy.example:3128", "socks5h://proxy.example:1080", "http://proxy.example", "DIRECT", ""})
+        CHECK_MESSAGE(!proxy_of_text(other, "x"), std::string(other));
+    PolicyAnswers answers{{}, {}};
+    answers.proxy = with_login;
+    const auto text = init_text({{"alice", {"~/src"}}}, answers);
+    const auto network = parse(text).network;
+    REQUIRE((network.via && !network.hosts.empty()));
+    CHECK((network.via->host == "proxy.example" && network.via_login_file.path == login_file_of_proxy()));
+    CHECK(text.find("p@ss") == std::string::npos);
+    CHECK((names_hosts({}) && names_hosts("github.com") && !names_hosts("none") && !names_hosts("10.0.0.0/8")));
+}
+
+TEST_CASE("a host's proxy is found in variables of either case")
+{
+    const auto found = find_host_proxy([](const std::string &name) {
+        return name == "HTTPS_PROXY" ? std::optional<std::string>("http://proxy.example:3128") : std::nullopt;
+    });
+    REQUIRE(found);
+    CHECK((found->url == "http://proxy.example:3128" && found->where == "HTTPS_PROXY in root's environment"));
+}
+
 TEST_CASE("names of hosts are an answer, and the key of a provider stays outside where there are hosts")
 {
     const std::vector<Candidate> alice = {{"alice", {"~/src"}}};

@@ -193,6 +193,20 @@ TEST_CASE("the answer names rule, line and the key of the level that says it")
     CHECK(contains(host_text(*host_of_question("a.example", "/nowhere"), listed), "a.example:443: cannot be decided by its name"));
 }
 
+TEST_CASE("a proxy above the gate is explained, and is missed where a level leaves it out")
+{
+    const std::string proxied = "network: {hosts: [git.corp], via: 'http://p.example:3128'";
+    CHECK(odd(proxied + "}\n").empty()); // the proxy knows where that leads
+    CHECK(contains(odd(proxied + "}\n", ", network: {hosts: [a.example.org]}"), "users.alice.network: has no via"));
+    CHECK(contains(odd(proxied + ", direct: [b.example.org]}\n"), "network.direct: 'b.example.org' is in none of hosts"));
+    CHECK(odd(proxied + ", direct: ['*.corp']}\n").empty());
+    const auto policy = parse(head + proxied + ", direct: ['*.corp'], via_login_file: /etc/pi-agent/p.login}\n");
+    CHECK(contains(network_text(policy), "by the proxy p.example:3128 (p.yaml:3:35), with a login, but for *.corp\n"));
+    nlohmann::json json;
+    add_network(policy, json);
+    CHECK((json["network"]["via"] == "http://p.example:3128" && json["network"]["via_login_file"] == "/etc/pi-agent/p.login"));
+}
+
 TEST_CASE("hosts, what may be added, and keys that stay outside are explained, as text and as JSON")
 {
     const auto policy = parse(head + "network: {hosts: [github.com, 'github.com:22'], may_grant: ['*.debian.org:80']}\n"

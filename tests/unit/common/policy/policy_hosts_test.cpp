@@ -55,6 +55,39 @@ TEST_CASE("what is wrong with a host is told with its place in the list and a re
                    "network.hosts: has 1001 rules, and a session has 1000 at most"));
 }
 
+TEST_CASE("a proxy above the gate is named with its login's file, and with what goes without it")
+{
+    const auto network =
+        parse(head + "network: {hosts: [a.example], via: 'http://Proxy.example:3128/', direct: ['*.a.example', 10.0.0.0/8],\n"
+                     "  via_login_file: /etc/pi-agent/proxy.login}\n")
+            .network;
+    REQUIRE(network.via);
+    CHECK((network.via->host == "proxy.example" && network.via->port == 3128 && to_string(network.via->where) == "p.yaml:3:36"));
+    CHECK(texts_of(network.direct) == "*.a.example 10.0.0.0/8");
+    CHECK(network.via_login_file.path == "/etc/pi-agent/proxy.login");
+    const auto six = parse(head + "network: {hosts: [a.example], via: 'http://[2001:db8::7]:8080'}\n").network;
+    CHECK((six.via->host == "2001:db8::7" && six.via->port == 8080));
+    CHECK_FALSE(parse(head + "network: {hosts: [a.example]}\n").network.via);
+}
+
+TEST_CASE("what cannot be a proxy above the gate is refused, and no login of it is shown")
+{
+    const auto problem = [](const std::string &more) { return problems_of(head + "network: {hosts: [a.example], " + more + "}\n"); };
+    const auto login = problem("via: 'http://alice:secret@proxy.example:3128'");
+    CHECK(contains(login, "network.via: has a login in it, and everybody can read the policy"));
+    CHECK_FALSE(contains(login.substr(0, login.find('\n')), "secret"));
+    for (const char *other : {"https://proxy.example:3128", "socks5://proxy.example:1080", "proxy.example:3128"})
+        CHECK_MESSAGE(contains(problem("via: '" + std::string(other) + "'"), "is not the address of a proxy that takes plain HTTP"),
+                      std::string(other));
+    CHECK(contains(problem("via: 'http://proxy.example'"), "network.via: names no port of a proxy"));
+    CHECK(contains(problem("via: 'http://*.example:3128'"), "names more than one host"));
+    CHECK(contains(problem("via: 'http://10.0.0.0/8:3128'"), "network.via: "));
+    CHECK(contains(problem("direct: [a.example]"), "network: names no proxy"));
+    CHECK(contains(problem("via: 'http://p.example:1', direct: ['a.example:22']"), "network.direct: a.example:22 has a port"));
+    CHECK(contains(problem("via: 'http://p.example:1', via_login_file: proxy.login"),
+                   "network.via_login_file: 'proxy.login' is not absolute"));
+}
+
 TEST_CASE("a provider has a file with its key, and some need a host")
 {
     const auto policy = parse(head + "network: {hosts: []}\nproviders:\n  anthropic: {key_file: /etc/pi-agent/a.key}\n"

@@ -65,6 +65,14 @@ TEST_CASE("a host to add is offered only where the policy lets its user add it")
         CHECK_MESSAGE(session.ask(asked).find("--pi-agent-allow") == std::string::npos, std::string(asked));
 }
 
+TEST_CASE("what goes by the proxy above the gate is told with the proxy, and what goes direct without")
+{
+    Session session(rules + "via proxy.example:3128 p.yaml:12:3\ndirect direct.example:443 p.yaml:13:3\nhost by.example:443 p.yaml:14:3\n"
+                            "host direct.example:443 p.yaml:15:3\n");
+    CHECK(session.says("by.example", "a rule names it (by.example), by the proxy proxy.example:3128 (p.yaml:14:3)"));
+    CHECK(session.says("direct.example", "a rule names it (direct.example) (p.yaml:15:3)"));
+}
+
 TEST_CASE("a provider's host is reached with its key alone, and a rule comes before that")
 {
     Session session;

@@ -133,6 +133,20 @@ TEST_CASE("a rule in a file with any name is named in letters that root takes ba
     CHECK(places == std::set<std::string>{order.rules[0].where, to_gate_provider(provider, "k").where});
 }
 
+TEST_CASE("the proxy of the policy is in the order, and in the places that a denial may name, by its own name")
+{
+    Policy policy = policy_with({{"api.example.org", 443, {"p.yaml", 3, 5}}});
+    policy.network.via = HostRule{"proxy.example", 3128, {"p.yaml", 4, 5}};
+    policy.network.direct = {{"*.corp.example", 443, {"p.yaml", 5, 5}}};
+    const GateOrder order = plan_gate(policy, id);
+    REQUIRE((order.via.size() == 1 && order.direct.size() == 1));
+    CHECK((order.via[0].host == "proxy.example" && order.via[0].port == 3128));
+    CHECK(order.via[0].where == "p.yaml:4:5: http://proxy.example:3128");
+    CHECK(denial_places(policy.network, {}).contains(order.via[0].where));
+    CHECK(order.direct[0].host == "*.corp.example");
+    CHECK(order.login.empty());
+}
+
 TEST_CASE("ports of the host's loopback are found inside at the same place")
 {
     const NetworkPolicy network = policy_with({{"localhost", 5432},
