@@ -24,8 +24,8 @@ constexpr std::size_t status_limit = std::size_t{256} << 20U;
 constexpr std::size_t file_limit = std::size_t{1} << 20U; // as of the files that a start copies (runner/as_agent/home.hpp)
 constexpr std::size_t sum_digits = 32;
 constexpr mode_t copy_mode = 0644;
-constexpr mode_t directory_mode = 0755;
-constexpr const char *unfinished_copy = ".new"; // in the directory of the copies, where no file of /etc has that name
+constexpr mode_t copies_mode = 0755;
+constexpr const char *name_while_written = ".new"; // in the directory of the copies, where no file of /etc has that name
 
 constexpr const char *never_shown_of_etc[] = {
 #include "runner/etc_never.inc"
@@ -128,17 +128,17 @@ void write_copy(FdRef copies, const std::string &path, const PublicFile &file)
 {
     for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
         const std::string directory = path.substr(0, slash);
-        if (::mkdirat(copies.get(), directory.c_str(), directory_mode) == 0)
-            ::fchmodat(copies.get(), directory.c_str(), directory_mode, 0);
+        if (::mkdirat(copies.get(), directory.c_str(), copies_mode) == 0)
+            ::fchmodat(copies.get(), directory.c_str(), copies_mode, 0);
         else if (errno != EEXIST)
             throw_errno("cannot create " + join_path(package_files_directory, directory));
     }
-    const UniqueFd made = open_or_throw("cannot create a copy of /etc/" + path, copies, unfinished_copy,
+    const UniqueFd made = open_or_throw("cannot create a copy of /etc/" + path, copies, name_while_written,
                                         O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, copy_mode);
-    write_whole(made, file.content, unfinished_copy);
+    write_whole(made, file.content, name_while_written);
     const std::array<struct timespec, 2> times = {file.facts.st_mtim, file.facts.st_mtim};
     if (::fchmod(made.get(), copy_mode) != 0 || ::futimens(made.get(), times.data()) != 0 ||
-        ::renameat(copies.get(), unfinished_copy, copies.get(), path.c_str()) != 0)
+        ::renameat(copies.get(), name_while_written, copies.get(), path.c_str()) != 0)
         throw_errno("cannot write a copy of /etc/" + path);
 }
 
@@ -185,7 +185,7 @@ void make_package_files(const AsRoot &root, std::ostream &warnings)
     std::ostringstream nowhere;
     Changes untold(false, nowhere);
     try {
-        make_root_directory(root, package_files_directory, directory_mode, untold);
+        make_root_directory(root, package_files_directory, copies_mode, untold);
         copy_package_files(root);
     } catch (const std::exception &failure) {
         warnings << "pi-agentctl: warning: sessions see less of what packages have in /etc: " << failure.what() << '\n';
