@@ -87,8 +87,6 @@ struct GitPlace {
     std::optional<std::string> repository;    // that holds it, beneath `shown`
     std::optional<GuardedTree> git_directory; // of that repository, where it is another tree
     std::string trusted;                      // where the session has the repository and its owner is not mapped; otherwise empty
-    std::vector<std::string> masks = {};      // patterns of projects.mask
-    std::string inside = {};                  // where `shown` is beneath its root
 };
 
 // In a child that is `account`: all that a session's git gets of its user's, and what the repository asks for. It enters the working

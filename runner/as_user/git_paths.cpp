@@ -189,19 +189,6 @@ public:
         return common ? small_text(tree_, *common, name) : std::nullopt;
     }
 
-    std::vector<std::string> alternates(const std::optional<std::string> &repository)
-    {
-        const auto own = repository ? follow_dot_git(*repository) : std::optional(std::string());
-        const auto common = own ? common_of(*own) : std::nullopt;
-        const std::string text = common ? small_text(tree_, *common, "objects/info/alternates").value_or("") : "";
-        std::vector<std::string> elsewhere;
-        for (const auto line : split(text, '\n'))
-            if (!line.empty() && line.front() != '#' &&
-                find_shown(tree_, join_path(*common, "objects"), std::string(line)).kind != ShownPath::Kind::directory)
-                elsewhere.emplace_back(line);
-        return elsewhere;
-    }
-
     std::vector<GuardedPath> of_gitdir()
     {
         note_own("");
@@ -282,8 +269,7 @@ private:
         guard(gitdir, "hooks", Standin::directory, is_inner);
         guard(gitdir, "config", Standin::comment, is_inner);
         guard(gitdir, "config.worktree", worktree_config, is_inner);
-        const bool is_reftable = has_reftable(small_text(tree_, gitdir, "config").value_or(""));
-        guard(gitdir, "commondir", is_reftable ? Standin::absent : Standin::commondir, is_inner);
+        guard(gitdir, "commondir", Standin::commondir, is_inner);
         guard(gitdir, "info/attributes", Standin::comment, is_inner);
         for (const auto &name : entries(gitdir, "worktrees")) {
             const std::string own = join_path(gitdir, "worktrees/" + name);
@@ -338,13 +324,6 @@ private:
 };
 
 } // namespace
-
-bool has_reftable(const std::string &config)
-{
-    const auto settings = parse_git_settings(config).list;
-    return std::any_of(settings.begin(), settings.end(),
-                       [](const GitSetting &one) { return one.name == "extensions.refstorage" && one.value == "reftable"; });
-}
 
 bool is_own_directory(const GuardedTree &tree, const std::string &path)
 {
@@ -410,11 +389,6 @@ std::vector<std::string> repositories_above(const GuardedTree &tree, const std::
 std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std::vector<std::string> &repositories, std::size_t most)
 {
     return Search(tree, most).of_repositories(repositories);
-}
-
-std::vector<std::string> alternates_elsewhere(const GuardedTree &tree, const std::optional<std::string> &repository)
-{
-    return Search(tree, 0).alternates(repository);
 }
 
 std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::size_t most)

@@ -73,16 +73,6 @@ bool can_be_opened_by_owner(FdRef top, const std::string &path)
            (system.f_flag & ST_RDONLY) == 0;
 }
 
-// Of Standin::absent: nobody but a session made it, because git never has it in a directory that others share.
-void set_made_aside(FdRef parent, const std::string &name)
-{
-    try {
-        const GuardedTree tree{parent, ""};
-        if (has_reftable(small_text(tree, "", "config").value_or("")) && defence_is_on("commondir-aside")) set_aside(parent, name);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it does not exist, or another session has it mounted, and does this later
-    }
-}
-
 UniqueFd open_placeholder(FdRef top, const std::string &path)
 {
     return find_beneath(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -119,9 +109,8 @@ void remove_placeholder(FdRef top, const std::string &path)
     const UniqueFd parent = open_parent(top, path);
     const UniqueFd fd = open_placeholder(top, path);
     const auto kind = parent && fd ? kind_of(fd) : std::nullopt;
-    const std::string name = split_last(path).second;
-    if (!kind && parent && name == "commondir") set_made_aside(parent, name);
     if (!kind) return;
+    const std::string name = split_last(path).second;
     struct stat opened {};
     struct stat named {};
     if (fstat(fd.get(), &opened) != 0 || fstatat(parent.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return;

@@ -27,7 +27,6 @@ public:
     void add(const GuardedPath &wanted)
     {
         const ShownPath place = find_shown(tree_, wanted.base, wanted.path);
-        if (wanted.standin == Standin::absent) add_watched(place, wanted);
         for (const auto &link : place.links)
             add_read_only(link, wanted.is_inner);
         switch (place.kind) {
@@ -105,18 +104,6 @@ private:
         for (std::size_t slash = path.find('/', base.size()); may_be_ours && slash != std::string::npos; slash = path.find('/', slash + 1))
             adopt(path.substr(0, slash), false, wanted.is_inner);
         if (!may_be_ours || !adopt(path, true, wanted.is_inner)) add_read_only(path, wanted.is_inner);
-    }
-
-    // Recorded in any case, because another session may just have made it.
-    void add_watched(const ShownPath &place, const GuardedPath &wanted)
-    {
-        const std::string path = join_path(wanted.base, wanted.path);
-        const bool is_there = place.kind != ShownPath::Kind::missing || !place.links.empty();
-        if (is_there) found_.guarded.placeholders.push_back(path);
-        if (!wanted.is_inner)
-            found_.guarded.notices.push_back("git keeps the references of " + escape_for_display(join_path(tree_.path, wanted.base)) +
-                                             " as a reftable, so that nothing keeps the agent from making commondir there; at its end pi "
-                                             "sets that aside: until then run no git there");
     }
 
     // Another session's placeholder, or one that a power cut left: it is used as if this session had made it.
@@ -231,23 +218,6 @@ std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const Proj
     return wanted;
 }
 
-// An agent may have written such a line, so it is told, and never shown.
-void tell_alternates(const GuardedTrees &trees, std::vector<std::string> &notices)
-{
-    const auto is_shown = [&](const std::string &path) {
-        return std::any_of(trees.git_directories.begin(), trees.git_directories.end(),
-                           [&](const GuardedTree &tree) { return is_within(path, tree.path); });
-    };
-    std::vector<std::string> elsewhere;
-    if (trees.git_directories.empty() && trees.repository) elsewhere = alternates_elsewhere(trees.project, trees.repository);
-    if (!trees.git_directories.empty()) elsewhere = alternates_elsewhere(trees.git_directories.back(), std::nullopt);
-    for (const auto &path : elsewhere)
-        if (!is_shown(path) && !is_within(path, trees.project.path))
-            return notices.push_back("git: this repository has objects in " + escape_for_display(path) +
-                                     " (objects/info/alternates), which the session does not show, so that git fails inside (bad object); "
-                                     "outside, run git repack -a -d and remove that file");
-}
-
 std::vector<FoundPaths> find_all(const GuardedTrees &trees, const ProjectsPolicy &policy)
 {
     std::vector<FoundPaths> found;
@@ -256,7 +226,6 @@ std::vector<FoundPaths> find_all(const GuardedTrees &trees, const ProjectsPolicy
         trees.around ? find_masked(*trees.around, policy.repository_alone, policy.mask) : find_masked(trees.project, policy.mask);
     GuardedPaths &project = found.front().guarded;
     project.masked = std::move(masked.paths);
-    tell_alternates(trees, project.notices);
     project.notices.insert(project.notices.end(), masked.notices.begin(), masked.notices.end());
     for (const auto &tree : trees.git_directories)
         found.push_back(policy.protect ? FoundPaths{} : find(tree, gitdir_executing_paths(tree, protect_limit)));
@@ -269,7 +238,6 @@ std::vector<std::string> make(const GuardedTree &tree, const std::vector<Placeho
     std::vector<std::string> targets;
     std::string missing;
     for (const auto &placeholder : placeholders) {
-        if (placeholder.standin == Standin::absent) continue;
         if (!missing.empty() && placeholder.path.compare(0, missing.size(), missing) == 0) continue;
         if (!make_placeholder(tree.top, placeholder.path, placeholder.standin))
             missing = placeholder.path + "/";

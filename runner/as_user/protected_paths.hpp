@@ -54,7 +54,6 @@ enum class Standin {
     comment,   // a file that says nothing to git
     commondir, // a file that names the directory that holds it
     directory,
-    absent, // nothing, because git works only without: what is made there meanwhile is set aside at the session's end
 };
 
 struct GuardedPath {
@@ -84,14 +83,6 @@ std::optional<std::string> small_text(const GuardedTree &tree, const std::string
 
 // The same for a file in the git directory of `repository` that all of its worktrees share, as far as the file is in this tree.
 std::optional<std::string> shared_git_text(const GuardedTree &tree, const std::string &repository, const std::string &name);
-
-// Whether a repository's config says that its references are a reftable (git 2.45 and newer). There git takes any `commondir` for a
-// worktree's, and locks the same references twice.
-bool has_reftable(const std::string &config);
-
-// Which lines of a repository's alternates (gitrepository-layout(5)) lead out of the tree, as they are written. `repository`: of a working
-// tree; none where the tree is a git directory itself.
-std::vector<std::string> alternates_elsewhere(const GuardedTree &tree, const std::optional<std::string> &repository);
 
 // Reads "gitdir: PATH" of a `.git` file; none where the text has no such line.
 std::optional<std::string> gitdir_in(const std::string &text);

@@ -143,22 +143,6 @@ RepositorySettings settings_of(const GitPlace &place)
     }
 }
 
-// What the policy masks, as gitignore(5) has it: git cannot read it, and would not add anything beside it.
-std::string masked_as_ignored(const GitPlace &place)
-{
-    std::string lines;
-    if (!place.repository) return lines;
-    const std::string &below = *place.repository;
-    for (const auto &mask : place.masks) {
-        const std::string escape = mask.starts_with('#') || mask.starts_with('!') ? "\\" : "";
-        if (mask.find('/') == std::string::npos) lines += escape + mask + "\n";
-        for (const auto &top : std::set<std::string>{below, below.empty() ? place.inside : join_path(place.inside, below)})
-            if (mask.find('/') != std::string::npos && mask.size() > top.size() + 1 && is_within("/" + mask, "/" + top))
-                lines += "/" + mask.substr(top.empty() ? 0 : top.size() + 1) + "\n";
-    }
-    return lines;
-}
-
 const char *words_for(GitSigning signing)
 {
     return signing == GitSigning::of_repository ? "this repository's settings sign commits" : "your git signs commits";
@@ -245,10 +229,6 @@ GitOfUser find_for_session(const AsUser &user, const Account &account, const Git
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
     FoundIdentity found = find_git_identity(user, UserPaths(agents), account.home, place.shown.path, deadline, settings_of(place));
     if (!place.trusted.empty() && owns_repository(account, place)) found.identity.safe_directories.push_back(place.trusted);
-    if (const std::string masked = masked_as_ignored(place); !masked.empty()) {
-        std::string &ignored = found.identity.files["core.excludesfile"];
-        if (ignored.size() + masked.size() < git_file_copy_limit) ignored += "\n" + masked;
-    }
     GitOfUser answer{git_identity_text(found.identity), git_signing_text(found.identity), {}, found.problem};
     for (auto &[name, content] : found.identity.files)
         answer.files[copied_git_file(name)] = std::move(content);

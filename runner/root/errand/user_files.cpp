@@ -4,7 +4,7 @@
 #include "common/base/files.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/plan/gate_plan.hpp"
+#include "runner/wire/gate_messages.hpp"
 
 namespace pi_agent {
 
@@ -253,11 +253,10 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
     std::vector<std::string> links;
     if (!child_) return notices;
     for (const auto &name : shown_etc_files()) {
-        auto file = decode_fields<EtcFile>(child_->receive_long(child_patience_seconds));
+        const auto file = decode_fields<EtcFile>(child_->receive_long(child_patience_seconds));
         if (file.state == EtcFileState::too_large)
             notices.push_back("not shown to the agent: /etc/" + name + " (larger than " + std::to_string(host_file_limit >> 20U) +
                               " MiB); the policy's view_paths can show it");
-        if (file.state == EtcFileState::too_large && name == "hosts") file = {EtcFileState::read, "/etc/hosts", own_hosts({})};
         if (file.state != EtcFileState::read) continue;
         const std::string own = "/etc/" + name;
         if (is_shown(view_, own) || view_.links.contains(own)) continue; // view_paths
@@ -310,9 +309,6 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
     const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
     deadline_ = deadline + std::chrono::seconds(1); // the child gives up first, and says why
     GitPlace place{{project.shown.directory, project.shown.path()}, project.below, project.repository, {}, repository};
-    for (const auto &mask : project.policy.projects.mask)
-        place.masks.push_back(mask.path);
-    place.inside = project.shown.inside;
     if (!project.git_directories.empty())
         place.git_directory = GuardedTree{project.git_directories.back().directory, project.git_directories.back().path()};
     std::vector<int> keep{project.shown.directory.get()};
