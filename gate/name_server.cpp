@@ -146,7 +146,7 @@ std::string write_answer(std::string_view asked, unsigned flags, std::size_t que
     return bytes;
 }
 
-constexpr auto for_a_name = std::chrono::seconds(2); // less than the session's own resolver waits
+constexpr auto until_answered = std::chrono::seconds(2); // less than the session's own resolver waits
 
 // The name of the only question in there, where a rule names that host; empty for any other.
 std::string ruled_name(std::string_view question, const GateRules &rules)
@@ -168,8 +168,9 @@ template <typename Then>
 void answer_question(Gate &gate, std::string question, Then then)
 {
     const std::string name = ruled_name(question, gate.rules);
-    if (name.empty()) return then(answer_dns(question, gate.names, gate.has_v6));
-    const auto timer = std::make_shared<asio::steady_timer>(gate.loop, for_a_name);
+    if (name.empty() || gate.above)
+        return then(answer_dns(question, gate.names, gate.has_v6)); // the proxy may know names that the host does not
+    const auto timer = std::make_shared<asio::steady_timer>(gate.loop, until_answered);
     const auto answer = [&gate, question = std::move(question), then = std::move(then), timer,
                          is_open = std::make_shared<bool>(true)](bool exists) {
         if (!std::exchange(*is_open, false)) return;
