@@ -108,7 +108,7 @@ Answer answer_to(const Question &question, NameTable &names, bool has_v6, bool e
     if (question.name.empty()) return {}; // the root
     const auto host = read_host(question.name);
     if (!host || host->address) return {Result::no_such_name};
-    if (!exists) return {Result::no_such_name};
+    if (!exists && !is_loopback(*host)) return {Result::no_such_name};
     const bool is_v4 = question.type == type_a;
     if (!is_v4 && (question.type != type_aaaa || !has_v6)) return {};
     if (is_loopback(*host))

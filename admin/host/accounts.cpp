@@ -204,7 +204,9 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
         if (!entry.is_group) own_entries.insert(entry.name);
     for (const auto &entry : policy.users) {
         const auto key = entry_key(entry);
-        if (!entry.is_group) {
+        if (!entry.is_group && per_user && !entry.run_as && !is_known(entry.name)) {
+            continue; // nobody can start it: check warns
+        } else if (!entry.is_group) {
             accounts.add(
                 {find_agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "", entry.where, key});
         } else if (entry.run_as) {

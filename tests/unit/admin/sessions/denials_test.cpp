@@ -91,7 +91,7 @@ TEST_CASE("as YAML each host is there once, the most wanted first, with its port
     const auto second = text.find("    - \"b.example:22\" # 2 times");
     CHECK((second != std::string::npos && second > text.find("a.example")));
     CHECK(text.find("    - \"[fd00::1]:8443\" # 1 times") != std::string::npos);
-    CHECK(text.find("# c.example:443: because of encrypted-name (1 times, alice") != std::string::npos);
+    CHECK(text.find("# c.example: because of encrypted-name (1 times, alice") != std::string::npos);
     std::istringstream lines(text); // what an agent chose is in no line of YAML but as a rule that the policy takes
     for (std::string line; std::getline(lines, line);)
         CHECK((line.starts_with("#") || line.find("d.example") == std::string::npos));

@@ -134,7 +134,7 @@ TEST_CASE("a session is named by as much of its id as no other begins with")
     CHECK(choose_session(ids, "0ab", "list") == "0ab");
     CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "0", "list")), Failure);
     CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "2", "list")), NothingToDo);
-    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "", "list")), NothingToDo);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "", "list")), Failure); // a mistake of who types, where an id may be gone
     CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1", "list")), NothingToDo);
 }
 

@@ -264,11 +264,12 @@ TEST_CASE("data that others keep is shown by its absolute path, and in no home")
 
 TEST_CASE("ports are given by the innermost level that says so")
 {
-    const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a], wrapper: {ports: true}}, bob: {roots: [/srv/b]}}\n");
+    const auto policy = parse(
+        "version: 1\nagent: {accounts: per-user}\nusers: {alice: {roots: [/srv/a], wrapper: {ports: true}}, bob: {roots: [/srv/b]}}\n");
     CHECK(in_root(policy, account("alice")).wrapper.ports);
     CHECK_FALSE(in_root(policy, account("bob")).wrapper.ports);
-    const auto other =
-        parse("version: 1\nwrapper: {ports: true}\nusers: {alice: {roots: [/srv/a], wrapper: {ports: false}}, bob: {roots: [/srv/b]}}\n");
+    const auto other = parse("version: 1\nagent: {accounts: per-user}\nwrapper: {ports: true}\n"
+                             "users: {alice: {roots: [/srv/a], wrapper: {ports: false}}, bob: {roots: [/srv/b]}}\n");
     CHECK_FALSE(in_root(other, account("alice")).wrapper.ports);
     CHECK(in_root(other, account("bob")).wrapper.ports);
     CHECK(contains(problems_of("version: 1\nusers: {alice: {roots: [/srv/a], wrapper: {enable: false}}}\n"),

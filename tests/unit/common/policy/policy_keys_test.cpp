@@ -149,6 +149,9 @@ std::string with_companions(std::string text)
         text.replace(text.find("{host: "), 7, "{key_file: /etc/k, host: ");
         text.replace(text.find("{anthropic"), 10, "{amazon-bedrock");
     }
+    for (const std::string_view part : {"{direct: ", "{via_login_file: "})
+        if (const auto at = text.find(part); at != std::string::npos)
+            text.insert(at + 1, "hosts: [a.example], via: 'http://proxy.example.com:3128', ");
     if (text.find("providers: ") != std::string::npos) text += "network: {hosts: []}\n";
     for (const auto &[part, whole] :
          {std::pair("{method: docker}", "{method: docker, image: debian}"), {"{image: ", "{method: docker, image: "}})

@@ -82,7 +82,7 @@ TEST_CASE("a reader that ends at any step is a failure, and what was there stays
             return left-- > 0 && answer_honestly(transfer, numbers, listing);
         };
         const Written written = write_with(agent, fresh, answer);
-        CHECK((written.caught.status == 71) == (answers < 2));
+        CHECK((written.caught.status == 75) == (answers < 2));
         for (int number = 0; number < 100; ++number) {
             const std::string content = content_of(agent / ("f" + std::to_string(number)));
             CHECK((content == "new" || content == "old"));

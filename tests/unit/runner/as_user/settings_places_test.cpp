@@ -4,6 +4,8 @@
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <fmt/ranges.h>
+
 using namespace pi_agent;
 using namespace pi_agent::test;
 
@@ -80,20 +82,20 @@ TEST_CASE("names setting, path and remedy of what is not there")
     const std::string file = "write the key into ~/env, a file that you alone can read (mode 0600)";
     const std::string prefix = "config/settings.json: shellCommandPrefix names ";
     const std::string place = home.directory / "home/notes.md";
-    CHECK(
-        home.notices() ==
-        Texts{
-            prefix + "~/.aliases, which a session does not have" + into, prefix + "$HOME/x, which is not there in a session" + into,
-            prefix + "/opt/mine/bin:$PATH, which a session does not have" + into,
-            "config/models.json: the apiKey of a is a command, which a session runs without your home, keyring and agents' sockets; if it "
-            "needs them, name a variable (\"$NAME\") instead, and " +
-                file,
-            "config/models.json: the apiKey of b is the variable MY_KEY, which a session does not get from your shell; " + file,
-            "config/mcp.json: the server x is /home/me/server, which a session does not have; ask the administrator to show it "
-            "(users.NAME.readable), or install it in a session",
-            "project/app/.pi is a link to /home/me/pi, which a session does not have; copy it into the project",
-            "project/AGENTS.md is a link to " + place +
-                ", which a session does not have; copy it into the project, or start with: pi --append-system-prompt " + place});
+    const Texts expected = Texts{
+        prefix + "~/.aliases, which a session does not have" + into,
+        prefix + "$HOME/x, which is not there in a session" + into,
+        prefix + "/opt/mine/bin:$PATH, which a session does not have" + into,
+        "config/models.json: the apiKey of a is a command, which a session runs without your home, keyring and agents' sockets; if it "
+        "needs them, name a variable (\"$NAME\") instead, and " +
+            file,
+        "config/models.json: the apiKey of b is the variable MY_KEY, which a session does not get from your shell; " + file,
+        "config/mcp.json: the server x is /home/me/server, which a session does not have; ask the administrator to show it "
+        "(users.NAME.readable), or install it in a session",
+        "project/app/.pi is a link to /home/me/pi, which a session does not have; copy it into the project",
+        "project/AGENTS.md is a link to " + place +
+            ", which a session does not have; copy it into the project, or start with: pi --append-system-prompt " + place};
+    CHECK(fmt::format("{}", fmt::join(home.notices(), "\n")) == fmt::format("{}", fmt::join(expected, "\n")));
 }
 
 TEST_CASE("the policy's own keys are not told, and names are harmless")

@@ -171,7 +171,7 @@ TEST_CASE("the umask is nine bits, whatever was sent")
     Encoder encoder;
     encoder.number(16).text("").texts({}).texts({}).text("").text("").number(0).number(std::numeric_limits<std::uint64_t>::max());
     encoder.number(0).number(0).number(0).number(0).texts({}).number(0).number(0).number(0).number(0).number(0).number(0);
-    encoder.texts({}).texts({}).number(15);
+    encoder.texts({}).texts({}).number(15).number(0);
     send_packet(left, Encoder().number(20).bytes(), {null.get(), null.get(), null.get()}, soon());
     send_record(left, encoder.bytes(), {}, soon());
     CHECK(receive_launch(right, soon()).record.umask == 0777);
