@@ -388,17 +388,6 @@ void Denials::send(GateDenial &denial) const
     if (tell(runner_, denial)) denial.count = 0; // or it stays counted
 }
 
-std::string text_of_denial(const GateDenial &denial)
-{
-    const DenialText &reason = text_of(denial.reason);
-    const std::string what = denial.host.empty() ? "The connection" : denial.host + ":" + std::to_string(denial.port);
-    std::string text = what + " is denied: " + meaning_of(denial) + ".";
-    const bool is_proxys = denial.reason >= DenialReason::proxy_itself;
-    if (!denial.where.empty()) text += (is_proxys ? " The proxy is at " : " The rule is at ") + denial.where + ".";
-    if (*reason.key != '\0') text += std::string(" Ask the administrator: the policy's key '") + reason.key + "' would change it.";
-    return text;
-}
-
 // Reaching the outside by the rules.
 
 Gate::Gate(asio::io_context &the_loop, FdRef runner, const GateOrder &order)

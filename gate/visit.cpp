@@ -261,6 +261,17 @@ private:
 
 } // namespace
 
+std::string text_of_denial(const GateDenial &denial)
+{
+    const DenialText &reason = text_of(denial.reason);
+    const std::string what = denial.host.empty() ? "The connection" : denial.host + ":" + std::to_string(denial.port);
+    std::string text = what + " is denied: " + meaning_of(denial) + ".";
+    const bool is_proxys = denial.reason >= DenialReason::proxy_itself;
+    if (!denial.where.empty()) text += (is_proxys ? " The proxy is at " : " The rule is at ") + denial.where + ".";
+    if (*reason.key != '\0') text += std::string(" Ask the administrator: the policy's key '") + reason.key + "' would change it.";
+    return text;
+}
+
 void visit_proxy(Gate &gate, tcp::socket socket, std::shared_ptr<void> counted)
 {
     std::make_shared<Visit>(gate, std::move(socket), std::move(counted), DenialKind::tunnel)->start_at_proxy();

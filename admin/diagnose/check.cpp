@@ -22,8 +22,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CanaryAnswer, what, expected, se
 
 namespace {
 
-// --- Everything that is wrong with a policy, in one report.
-
 bool is_installed_policy(const std::string &path)
 {
     return path == policy_path || is_same_file(path, policy_path); // by its name if it does not exist, or this process may not look at it
@@ -72,8 +70,7 @@ void warn_of_unfinished(const Observer &observer, CheckReport &report)
     try {
         if (!observer.root() || !read_unfinished(*observer.root())) return;
     } catch (const Failure &failure) { // a damaged note: that keeps nothing else from being told
-        report.warnings.push_back({{}, "", failure.what(), ""});
-        return;
+        return report.warnings.push_back({{}, "", failure.what(), ""});
     }
     report.warnings.push_back({{}, "", unfinished_change, "'sudo pi-agentctl apply' finishes it, or goes back"});
 }
@@ -108,8 +105,8 @@ void warn_of_sudo(const Observer &observer, CheckReport &report)
 {
     const auto kind = installed_sudo_kind();
     if (build::is_system_managed || !observer.root() || !has_program(visudo_of(kind))) return;
-    if (auto checked = check_sudoers(kind); !checked.problem.empty())
-        report.warnings.push_back({{}, "", std::move(checked.problem), "correct it with " + visudo_of(kind)});
+    if (const auto problem = check_sudoers(kind).problem; !problem.empty())
+        report.warnings.push_back({{}, "", problem, "correct it with " + visudo_of(kind)});
 }
 
 PolicyReading read_for_check(const std::optional<std::string> &draft, CheckScope scope)
@@ -448,24 +445,6 @@ nlohmann::json to_json(const CanaryReport &report)
     return {{"method", to_string(report.method)}, {"user", report.user},     {"directory", report.directory},
             {"answers", report.answers},          {"wrong", report.wrong()}, {"messages", report.said},
             {"left_out", report.unasked},         {"status", report.status}, {"good", report.is_good()}};
-}
-
-std::vector<std::string> users_of(const Policy &policy)
-{
-    std::vector<std::string> names;
-    std::set<std::string> known; // a policy may have a hundred thousand users
-    const auto add = [&](const std::string &name) {
-        if (known.insert(name).second) names.push_back(name);
-    };
-    for (const auto &entry : policy.users) {
-        if (!entry.is_group) {
-            add(entry.name);
-            continue;
-        }
-        for (const auto &member : group_members(entry.name))
-            add(member);
-    }
-    return names;
 }
 
 } // namespace pi_agent

@@ -223,9 +223,6 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
 std::string to_text(const CanaryReport &report);
 nlohmann::json to_json(const CanaryReport &report);
 
-// Users of the policy by name, with the current members of its groups; each once.
-std::vector<std::string> users_of(const Policy &policy);
-
 // --- Roots that others than root and the user can exchange, or that lie on another host.
 
 // A directory on the way to a root, from "/" to the root itself.

@@ -120,8 +120,8 @@ public:
     {
         const auto models = rules.documents.find("models.json");
         if (models == rules.documents.end()) return;
-        const auto document = nlohmann::json::parse(models->second);
-        for (const auto &[name, provider] : document.value("providers", nlohmann::json::object()).items()) {
+        const auto providers = nlohmann::json::parse(models->second).value("providers", nlohmann::json::object());
+        for (const auto &[name, provider] : providers.items()) {
             const auto url = provider.is_object() ? provider.value("baseUrl", nlohmann::json()) : nlohmann::json();
             const auto asked = url.is_string() ? host_of_url(url.get<std::string>()) : std::nullopt;
             if (!asked) continue;

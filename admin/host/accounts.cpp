@@ -428,4 +428,22 @@ void remove_command(const AsRoot & /*root*/, const CommandPlaces &places, Change
     if (!changes.dry_run() && !noted.empty()) write_command_names(places, {});
 }
 
+std::vector<std::string> users_of(const Policy &policy)
+{
+    std::vector<std::string> names;
+    std::set<std::string> known; // a policy may have a hundred thousand users
+    const auto add = [&](const std::string &name) {
+        if (known.insert(name).second) names.push_back(name);
+    };
+    for (const auto &entry : policy.users) {
+        if (!entry.is_group) {
+            add(entry.name);
+            continue;
+        }
+        for (const auto &member : group_members(entry.name))
+            add(member);
+    }
+    return names;
+}
+
 } // namespace pi_agent

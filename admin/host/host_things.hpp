@@ -196,7 +196,7 @@ constexpr bool is_agents_number(Uid uid)
 std::vector<uid_t> free_numbers(std::size_t count);
 
 using MembersOf = std::function<std::vector<std::string>(const std::string &group)>;
-
+std::vector<std::string> users_of(const Policy &policy); // by name, with the current members of its groups; each once
 // Every account that an agent may run as under `policy`, each once. Group entries count the members of today. Users whom the host does not
 // know need none.
 std::vector<AgentAccount> needed_agent_accounts(const Policy &policy);
@@ -363,11 +363,8 @@ SudoKind sudo_kind_of(const std::string &version);
 // Of the program that the wrapper runs. Without one, nobody can start anything, and it counts as the original.
 SudoKind installed_sudo_kind();
 
-// The visudo that judges as that sudo does: a host may have both.
-std::string visudo_of(SudoKind kind);
-
-// The file that it begins with.
-std::string main_sudoers_of(SudoKind kind);
+std::string visudo_of(SudoKind kind);       // judges as that sudo does: a host may have both
+std::string main_sudoers_of(SudoKind kind); // the file that it begins with
 
 // What visudo says of everything that sudo reads.
 struct SudoersCheck {

@@ -128,9 +128,8 @@ void write_copy(FdRef copies, const std::string &path, const PublicFile &file)
 {
     for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
         const std::string directory = path.substr(0, slash);
-        if (::mkdirat(copies.get(), directory.c_str(), copies_mode) == 0)
-            ::fchmodat(copies.get(), directory.c_str(), copies_mode, 0);
-        else if (errno != EEXIST)
+        if (::mkdirat(copies.get(), directory.c_str(), copies_mode) == 0 ? ::fchmodat(copies.get(), directory.c_str(), copies_mode, 0) != 0
+                                                                         : errno != EEXIST)
             throw_errno("cannot create " + join_path(package_files_directory, directory));
     }
     const UniqueFd made = open_or_throw("cannot create a copy of /etc/" + path, copies, name_while_written,

@@ -84,7 +84,7 @@ TEST_CASE("names setting, path and remedy of what is not there")
     const std::string place = home.directory / "home/notes.md";
     const Texts expected = Texts{
         prefix + "~/.aliases, which a session does not have" + into,
-        prefix + "$HOME/x, which is not there in a session" + into,
+        prefix + "$HOME/x, which a session does not have" + into,
         prefix + "/opt/mine/bin:$PATH, which a session does not have" + into,
         "config/models.json: the apiKey of a is a command, which a session runs without your home, keyring and agents' sockets; if it "
         "needs them, name a variable (\"$NAME\") instead, and " +
