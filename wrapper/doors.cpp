@@ -215,7 +215,9 @@ void RepositoryDoors::repository(const std::string &gitdir, const std::optional<
     marker_.other_names(attributes, "git attributes");
     const std::string common = join_path(gitdir, "commondir");
     const std::string leads_to = marker_.tree().read(common, small_limit).value_or("");
-    if (without_line_end(leads_to) != "../.." && leads_to != placeholder_commondir) marker_.file(common, "commondir that points elsewhere");
+    // What git itself writes for a linked worktree. Elsewhere, git would take its configuration from the directory two above.
+    const bool is_gits_own = join_path("", parent_of(gitdir)).ends_with("/worktrees") && without_line_end(leads_to) == "../..";
+    if (!is_gits_own && leads_to != placeholder_commondir) marker_.file(common, "commondir that points elsewhere");
     marker_.other_names(common, "commondir");
     unfinished(gitdir);
     modules(join_path(gitdir, "modules"), depth + 1);

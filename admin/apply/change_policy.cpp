@@ -124,15 +124,19 @@ PolicyFiles with_item(const PolicyFiles &files, const PolicySource &source, cons
 // For one user, who has no list of their own: what holds for them, which a list of their own takes the place of.
 YamlNode own_network(const NetworkPolicy &network, const std::vector<HostRule> &more)
 {
-    std::vector<std::string> hosts;
-    std::vector<std::string> grants;
-    for (const auto *rules : {&network.hosts, &more})
-        for (const auto &rule : *rules)
-            hosts.push_back(yaml_word(to_string(rule)));
-    for (const auto &rule : network.may_grant)
-        grants.push_back(yaml_word(to_string(rule)));
-    return parse_or_throw("the value", fmt::format("{{hosts: [{}]{}}}", fmt::join(hosts, ", "),
-                                                   grants.empty() ? "" : fmt::format(", may_grant: [{}]", fmt::join(grants, ", "))));
+    const auto written = [](std::vector<HostRule> rules, const std::vector<HostRule> &others = {}) {
+        rules.insert(rules.end(), others.begin(), others.end());
+        std::vector<std::string> words;
+        for (const auto &rule : rules)
+            words.push_back(yaml_word(to_string(rule)));
+        return fmt::format("[{}]", fmt::join(words, ", "));
+    };
+    std::string text = "{hosts: " + written(network.hosts, more);
+    if (!network.may_grant.empty()) text += ", may_grant: " + written(network.may_grant);
+    if (network.via) text += ", via: " + yaml_word("http://" + host_and_port(network.via->host, network.via->port));
+    if (!network.direct.empty()) text += ", direct: " + written(network.direct);
+    if (!network.via_login_file.path.empty()) text += ", via_login_file: " + yaml_word(network.via_login_file.path);
+    return parse_or_throw("the value", text + "}");
 }
 
 // Of one of the commands that write: who looks, the lock of whoever edits, and the files that are installed.

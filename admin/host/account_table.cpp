@@ -14,6 +14,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t services_limit = 64U << 10U;
+constexpr std::size_t subordinate_limit = 16U << 20U;
 constexpr std::array<std::string_view, 2> own_services = {"files", "systemd"}; // whose answer "not found" is the whole truth
 
 using TableClock = std::chrono::steady_clock;
@@ -49,6 +50,7 @@ std::optional<AccountTable> read_table()
     if (!lists_everybody(services_text())) return std::nullopt;
     AccountTable table;
     std::unordered_map<std::string, std::vector<gid_t>> groups; // by member
+    errno = 0;                                                  // an end that has a reason is none of the list
     ::setgrent();                                               // NOLINT(concurrency-mt-unsafe): this program has one thread
     while (const auto *entry = ::getgrent()) {                  // NOLINT(concurrency-mt-unsafe)
         table.groups.emplace(entry->gr_name, Gid(entry->gr_gid));
@@ -56,8 +58,9 @@ std::optional<AccountTable> read_table()
         for (char **member = entry->gr_mem; *member != nullptr; ++member)
             groups[*member].push_back(entry->gr_gid);
     }
+    bool is_usable = errno == 0 || errno == ENOENT;
     ::endgrent(); // NOLINT(concurrency-mt-unsafe)
-    bool is_usable = true;
+    errno = 0;
     ::setpwent();                                                                     // NOLINT(concurrency-mt-unsafe)
     while (const auto *entry = ::getpwent()) {                                        // NOLINT(concurrency-mt-unsafe)
         is_usable = is_usable && entry->pw_dir != nullptr && entry->pw_dir[0] == '/'; // find_account says what is wrong
@@ -69,6 +72,7 @@ std::optional<AccountTable> read_table()
         table.names.emplace(entry->pw_uid, account.name);
         table.accounts.emplace(account.name, std::move(account));
     }
+    is_usable = is_usable && (errno == 0 || errno == ENOENT) && table.names.contains(0);
     ::endpwent(); // NOLINT(concurrency-mt-unsafe)
     return is_usable ? std::optional(std::move(table)) : std::nullopt;
 }
@@ -91,6 +95,22 @@ const AccountTable *current_table()
         read_at = now;
     }
     return table ? &*table : nullptr;
+}
+
+// First and last of each range that users may give out in namespaces of their own (subuid(5)).
+using NumberRanges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+NumberRanges subordinate_numbers(const std::string &text)
+{
+    NumberRanges ranges;
+    for (const auto line : split(text, '\n')) {
+        const auto fields = split(line, ':');
+        if (fields.size() != 3) continue;
+        const auto first = to_number<std::uint64_t>(fields[1]);
+        const auto count = to_number<std::uint64_t>(fields[2]);
+        if (first && count && *count > 0) ranges.emplace_back(*first, *first + std::min(*count, std::uint64_t{UINT32_MAX}) - 1);
+    }
+    return ranges;
 }
 
 } // namespace
@@ -162,9 +182,21 @@ std::vector<MadeAccount> made_agent_accounts()
 
 std::vector<uid_t> free_numbers(std::size_t count)
 {
+    if (!services_of("subid", services_text()).empty())
+        throw Failure(ExitStatus::configuration, "a directory service gives users subordinate numbers (subid in /etc/nsswitch.conf), so "
+                                                 "nobody can tell which numbers are free for agents; make their accounts yourself, or say "
+                                                 "agent: {accounts: shared}");
+    NumberRanges taken;
+    for (const char *file : {"/etc/subuid", "/etc/subgid"})
+        for (const auto &range :
+             subordinate_numbers(if_there([&] { return read_trusted_file(file, subordinate_limit, "list of subordinate numbers"); })))
+            taken.push_back(range);
+    const auto is_users = [&](uid_t number) { // who may become whoever has it, in a user namespace (subuid(5))
+        return std::ranges::any_of(taken, [&](const auto &range) { return number >= range.first && number <= range.second; });
+    };
     std::vector<uid_t> numbers;
     for (uid_t number = numbers_of_many.first; number <= numbers_of_many.last && numbers.size() < count; ++number)
-        if (!find_account(Uid(number)) && !group_name(Gid(number))) numbers.push_back(number);
+        if (!is_users(number) && !find_account(Uid(number)) && !group_name(Gid(number))) numbers.push_back(number);
     if (numbers.size() == count) return numbers;
     throw Failure(ExitStatus::configuration,
                   fmt::format("the agents need {} accounts more, and of the numbers {} to {} only {} are free: name fewer users, or say "

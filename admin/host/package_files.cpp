@@ -142,7 +142,7 @@ void write_copy(FdRef copies, const std::string &path, const PublicFile &file)
 }
 
 // Only root can change what is there.
-void remove_others(const std::set<std::string> &kept)
+void remove_others(const std::map<std::string, PublicFile> &kept)
 {
     namespace fs = std::filesystem;
     std::vector<fs::path> found;
@@ -166,16 +166,15 @@ void copy_package_files(const AsRoot & /*root*/)
         add_conffiles(shipped, join_path(updates_directory, name));
     add_other_files(shipped);
     const UniqueFd etc = open_trusted("/etc", O_PATH | O_DIRECTORY, "host's");
-    std::set<std::string> kept;
-    for (const auto &[path, sums] : shipped) {
-        const auto file = find_unchanged(etc, path, sums);
-        if (!file) continue;
-        kept.insert(path);
+    std::map<std::string, PublicFile> kept;
+    for (const auto &[path, sums] : shipped)
+        if (auto file = find_unchanged(etc, path, sums)) kept.emplace(path, std::move(*file));
+    remove_others(kept); // first: a package may have made a directory of a file
+    for (const auto &[path, file] : kept) {
         struct stat facts {};
-        const bool is_there = ::fstatat(copies.get(), path.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && is_same(facts, file->facts);
-        if (!is_there) write_copy(copies, path, *file);
+        const bool is_there = ::fstatat(copies.get(), path.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && is_same(facts, file.facts);
+        if (!is_there) write_copy(copies, path, file);
     }
-    remove_others(kept);
     spdlog::debug("{} of {} files that packages have in /etc are unchanged and public", kept.size(), shipped.size());
 }
 

@@ -8,6 +8,7 @@
 #include "runner/as_agent/home.hpp"
 #include "runner/root/session/scratch.hpp"
 
+#include <array>
 #include <cstdio>
 
 namespace pi_agent {
@@ -286,15 +287,19 @@ void hand_over_empty_homes(const AsRoot &root, const Policy &policy, Changes &ch
         if (!agent || agent->uid == state.agent.uid) continue;
         changes.make("give the empty home of the agent of " + escape_for_display(state.user) + " to " + agent->name, [&] {
             const auto directory = open_state_directory(root, state_dir, state.name, state.agent, [] {});
-            for (const auto &part : {FdRef(directory.home), FdRef(directory.staging)}) {
-                // A process of the former account may have it open: it is root's first, and then nothing new comes in.
-                if (fchown(part.get(), 0, 0) != 0) throw_errno("taking the empty home of " + state.path);
-                const bool is_empty = names_in(part).empty();
-                if (fchown(part.get(), is_empty ? agent->uid.value() : state.agent.uid.value(),
-                           is_empty ? agent->gid.value() : state.agent.gid.value()) != 0)
+            const std::array<FdRef, 2> parts = {FdRef(directory.home), FdRef(directory.staging)};
+            // A process of the former account may have them open: both are root's first, without what an access list grants, and then
+            // nothing new comes in. Both go to the same account, or neither: a start refuses a state of two owners.
+            for (const auto &part : parts)
+                if (fchown(part.get(), 0, 0) != 0 || fchmod(part.get(), 0700) != 0 ||
+                    (fremovexattr(part.get(), "system.posix_acl_default") != 0 && errno != ENODATA && errno != EOPNOTSUPP))
+                    throw_errno("taking the empty home of " + state.path);
+            const bool is_empty = std::ranges::all_of(parts, [](FdRef part) { return names_in(part).empty(); });
+            const Account &owner = is_empty ? *agent : state.agent;
+            for (const auto &part : parts)
+                if (fchown(part.get(), owner.uid.value(), owner.gid.value()) != 0)
                     throw_errno("giving the empty home of " + state.path + " away");
-                if (!is_empty) throw Failure(FailureKind::changed_meanwhile, state.path + " is not empty any more; run this again");
-            }
+            if (!is_empty) throw Failure(FailureKind::changed_meanwhile, state.path + " is not empty any more; run this again");
         });
     }
 }

@@ -7,7 +7,7 @@
 namespace pi_agent {
 
 // How the default of `projects.protect` keeps a path: not at all, what is there, or also what is missing, with what stands for it.
-enum class DoorGuard { none, existing, comment, directory };
+enum class DoorGuard { none, existing, comment, commondir, directory };
 
 // A row of doors.toml, which says what its columns mean. `paths` and `words` have a space between two.
 struct Door {

@@ -236,12 +236,23 @@ std::optional<TextProblem> problem_of_secrets_on_host(const std::string &path, c
     return problem_of_secrets_anywhere(path);
 }
 
-ResolvedRoot resolve(const RootSpec &root, const Account &user)
+// Where users make these directories themselves, whoever comes first makes one for another user, open to all, and works in it with them.
+void require_users_own(const RootSpec &root, const struct stat &directory, const Account &user)
+{
+    const bool is_own = directory.st_uid == user.uid.value() || directory.st_uid == 0;
+    if (root.text.find(users_name) != std::string::npos && !is_own && defence_is_on("users-own-root"))
+        throw Unusable{"it belongs to somebody else than " + user.name + " or root"};
+}
+
+enum class Use { work, data };
+
+ResolvedRoot resolve(const RootSpec &root, const Account &user, Use use)
 {
     if (!is_account_name(user.name) && root.text.find(users_name) != std::string::npos)
         throw Unusable{"your account's name cannot stand in a path"};
     auto step = walk_path(expand_root(root.text, user), judge);
     if (!S_ISDIR(step.status.st_mode)) throw Unusable{"it is not a directory"};
+    if (use == Use::work) require_users_own(root, step.status, user); // data may be anybody's
     auto path = path_behind(step.fd);
     if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
         throw Unusable{"it is " + quote(path) + ", a home directory or one that holds it; name a directory below it"};
@@ -322,7 +333,7 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     };
     if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
     try {
-        return resolve(root, user);
+        return resolve(root, user, Use::work);
     } catch (const Unusable &refusal) {
         return problem(refusal.text);
     } catch (const SystemFailure &failure) {
@@ -333,7 +344,7 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
 std::variant<ResolvedRoot, std::string> resolve_shared_data(const RootSpec &place, const Account &user)
 {
     try {
-        ResolvedRoot found = resolve(place, user);
+        ResolvedRoot found = resolve(place, user, Use::data);
         if (const auto problem = problem_of_shared_data(found.path)) return "it leads to " + quote(found.path) + ", which " + problem->text;
         return found;
     } catch (const Unusable &refusal) {

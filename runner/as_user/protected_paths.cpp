@@ -175,6 +175,7 @@ void add_from_root(const GuardedRoot &part, const std::vector<PolicyPath> &prote
 Standin standin_of(DoorGuard guard)
 {
     if (guard == DoorGuard::comment) return Standin::comment;
+    if (guard == DoorGuard::commondir) return Standin::commondir;
     return guard == DoorGuard::directory ? Standin::directory : Standin::none;
 }
 

@@ -65,9 +65,11 @@ OTHERS = {
     "a workspace's settings": (".jj/workspace-config.toml", "mkdir -p .jj/repo/store"),
     "the git directory that Jujutsu works with": (".jj/repo/store/git_target", "mkdir -p .jj/repo/store; echo ../../../.git >.jj/repo/store/git_target"),
     "git's settings in Jujutsu's repository": (".jj/repo/store/git/config", "mkdir -p .jj/repo/store; git init -q --bare .jj/repo/store/git"),
+    "the common directory of Jujutsu's repository": (".jj/repo/store/git/commondir", "mkdir -p .jj/repo/store; git init -q --bare .jj/repo/store/git"),
     "a hook in Jujutsu's repository": (".jj/repo/store/git/hooks/pre-push", "mkdir -p .jj/repo/store; git init -q --bare .jj/repo/store/git"),
     "a workspace's place of its repository": (".jj/repo", "mkdir .jj; echo ../../main/.jj/repo >.jj/repo"),
     "a branch's settings": (".bzr/branch/branch.conf", "mkdir -p .bzr/branch"),
+    "the kind of a branch": (".bzr/branch/format", "mkdir -p .bzr/branch; echo 'Bazaar Branch Format 7' >.bzr/branch/format"),
     "a checkout's place of its branch": (".bzr/branch/location", "mkdir -p .bzr/branch; echo file:///x >.bzr/branch/location"),
 }
 

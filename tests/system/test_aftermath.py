@@ -103,6 +103,8 @@ DOORS = {
         "mv .git/config tools/c; ln -s ../tools/c .git/config", ".git/config: git configuration that is a link"),
     "commondir": written(".git/commondir", "commondir that points elsewhere", "../tools"),
     "a worktree's commondir": written(".git/worktrees/tree/commondir", "commondir that points elsewhere", "../../../tools"),
+    "a commondir of a repository in the repository": (
+        "mkdir objects refs; git init -q sub/deep; echo ../.. >sub/deep/.git/commondir", "sub/deep/.git/commondir: commondir that points elsewhere"),
     "info/attributes": written(".git/info/attributes", "git attributes", "* filter=x"),
     "a .git file": written("sub/.git", ".git file that points elsewhere", "gitdir: ../tools"),
     "a .git link": ("ln -s ../tools sub/.git", "sub/.git: link to a git directory"),

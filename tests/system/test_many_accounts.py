@@ -6,7 +6,7 @@ import pytest
 from administering import ctl, said
 from launching import STANDARD_POLICY, pi
 
-FILES = "passwd shadow group gshadow"
+FILES = "passwd shadow group gshadow subuid"
 MEMBERS = 6000
 GHOSTS = ["ghost-one", "ghost-two"]
 POLICY = STANDARD_POLICY.replace("    roots: [/srv/devs]\n", '    roots: [/srv/devs]\n  "%crowd":\n    roots: [~/projects]\n')
@@ -16,7 +16,10 @@ with open("/etc/passwd", "a") as users:
     for number, name in enumerate(members):
         users.write(f"{{name}}:x:{{20000 + number}}:{{23000 if number == 3000 else 20000}}::/home/{{name}}:/bin/bash\\n")
 with open("/etc/group", "a") as groups:
-    groups.write("crowd:x:30000:" + ",".join(members + {GHOSTS!r}) + "\\npeople:x:20000:\\ncrowd3000:x:23000:\\nmailers:x:70001:\\n")
+    # Numbers that a user may become in a namespace (subuid(5)), as some instructions give them out.
+    with open("/etc/subuid", "a") as ranges:
+        ranges.write("alice:10000:62000\\n")
+    groups.write("crowd:x:30000:" + ",".join(members + {GHOSTS!r}) + "\\npeople:x:20000:\\ncrowd3000:x:23000:\\nmailers:x:72001:\\n")
 """
 
 
@@ -39,7 +42,7 @@ def counted(machine, file, pattern):
 def crowded(machine):
     """The host with the crowd, before apply; and how long each command took without it."""
     before = {name: quickest(machine, *name.split()) for name in ("check", "doctor", "explain", "apply")}
-    machine.root(f"cd /etc && cp -a {FILES} /root/", check=True)
+    machine.root(f"cd /etc && touch subuid && cp -a {FILES} /root/", check=True)
     machine.root(["python3", "-c", CROWD], check=True)
     machine.write("/etc/pi-agent/policy.yaml", POLICY)
     yield machine, before
@@ -59,8 +62,9 @@ def test_apply_makes_the_accounts_of_6000_in_seconds_and_says_how_far_it_is(crow
     assert counted(machine, "shadow", "^pi-agent-crowd[0-9]*:!\\*\\?:") == MEMBERS  # locked
     assert counted(machine, "passwd", "^pi-agent-ghost") == 0
     assert b"ghost-one" in done.stderr and b"crowd0000" not in done.stderr, done.stderr
-    # The number of a group of somebody else's is left out.
-    assert machine.root(["getent", "passwd", "70001"]).returncode == 2
+    # The number of a group of somebody else's is left out, and those that a user may become in a namespace.
+    assert machine.root(["getent", "passwd", "72001"]).returncode == 2
+    assert counted(machine, "passwd", "^pi-agent-crowd[0-9]*:x:7[01][0-9]\\{3\\}:") == 0
     groups = machine.root(["id", "-nG", "pi-agent-crowd5999"], check=True).stdout.split()
     assert sorted(groups) == [b"pi-agent", b"pi-agent-crowd5999"]
     again, done = timed(machine, "apply")
