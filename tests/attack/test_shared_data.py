@@ -3,6 +3,7 @@
 import contextlib
 
 import pytest
+from points import read_line
 from target import POLICY_FILE, Outcome
 
 pytestmark = pytest.mark.position("agent")
@@ -10,7 +11,7 @@ pytestmark = pytest.mark.position("agent")
 SECRET = b"quokka-data-4471"
 MADE = f"""
 mkdir -p /data/sets /data/others; echo {SECRET.decode()} >/data/others/file; echo open >/data/sets/file; chmod 755 /data /data/sets /data/others
-install -d -o alice /data/writable; ln -sfn /data/others /data/writable/link; chown -h alice /data/writable/link
+install -d -m 777 -o alice /data/writable; ln -sfn /data/others /data/writable/link; chown -h alice /data/writable/link
 install -d -o alice /srv/shared/app/data; echo {SECRET.decode()} >/srv/shared/app/data/.env; chown alice /srv/shared/app/data/.env
 """
 
@@ -62,14 +63,64 @@ def test_the_group_of_the_data_is_given_only_with_it(product, control_seen):
     try:
         number = product.machine.root("getent group genomes | cut -d: -f3", check=True).stdout.strip()
         disk = product.machine.root("getent group disk | cut -d: -f3", check=True).stdout.strip()
+        own = product.machine.run(["id", "-g"], user="alice", check=True).stdout.strip()
         with readable(product, "/data/sets"):
             assert number not in product.pi(*groups).stdout.split()
             product.machine.root("chgrp genomes /data/sets", check=True)
-            assert number in product.pi(*groups).stdout.split()
+            assert number not in product.pi(*groups).stdout.split(), "it is open to all: the group would open other things alone"
+            for closed in ("chmod 750", "chmod 751", "chmod 754"):
+                product.machine.root(f"{closed} /data/sets", check=True)
+                assert number in product.pi(*groups).stdout.split(), closed
             control_seen("with the data the session has its group")
-            product.machine.root("chgrp disk /data/sets", check=True)
-            assert disk not in product.pi(*groups).stdout.split()
+            for other, name in ((disk, "disk"), (own, own.decode())):
+                product.machine.root(f"chgrp {name} /data/sets; chmod 750 /data/sets", check=True)
+                assert other not in product.pi(*groups).stdout.split(), name
             product.machine.root("gpasswd -d alice genomes; chgrp genomes /data/sets", check=True)
             assert number not in product.pi(*groups).stdout.split()
     finally:
         product.machine.root("gpasswd -d alice genomes; gpasswd -d alice disk; groupdel genomes; true", check=True)
+
+
+SERVING = f"""
+import os, socket
+os.umask(0o022)
+server = socket.socket(socket.AF_UNIX); server.bind("/data/writable/socket"); server.listen(); print("there", flush=True)
+while True: server.accept()[0].sendall({SECRET!r})
+"""
+CONNECTING = "import socket\none = socket.socket(socket.AF_UNIX); one.connect('/data/writable/socket'); print(one.recv(100))"
+
+
+def test_the_users_own_sockets_and_private_files_there_stay_the_users(product, control_seen):
+    with readable(product, "/data/writable"):
+        server = product.machine.popen(["python3", "-c", SERVING], user="alice")
+        try:
+            assert read_line(server) == b"there\n"
+            product.machine.root("install -m 600 -o alice /data/others/file /data/writable/private", check=True)
+            for command in (["python3", "-c", CONNECTING], ["cat", "/data/writable/private"]):
+                done = product.pi(*command)
+                assert SECRET not in done.stdout and b"Permission denied" in done.stderr, done
+                assert SECRET in product.machine.run(command, user="alice", check=True).stdout
+            control_seen("the user has both")
+        finally:
+            server.kill_all()
+            server.communicate()
+
+
+@pytest.mark.position("outsider")
+def test_who_makes_a_users_root_first_does_not_share_it(prove):
+    """Where users make their own directories, as on many clusters."""
+
+    def attack(target):
+        target.machine.root("install -d -m 1777 /scratch", check=True)
+        try:
+            target.machine.run(["mkdir", "-m", "777", "/scratch/alice"], user="bob", check=True)
+            with target.policy_with(""):
+                policy = target.machine.read(POLICY_FILE).decode()
+                target.machine.write(POLICY_FILE, policy.replace("[~/projects, /srv/shared/app]", "[~/projects, '/scratch/{user}']"))
+                done = target.pi("sh", "-c", "echo ran >made; cat made", cwd="/scratch/alice")
+        finally:
+            target.machine.root("rm -rf /scratch", check=True)
+        return Outcome(done.stdout == b"ran\n", done)
+
+    on, _ = prove(attack, "users-own-root")
+    assert b"it belongs to somebody else than alice or root" in on.seen.stderr, on

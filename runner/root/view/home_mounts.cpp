@@ -313,7 +313,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
             const bool overlaid = directory.is_cache && defence_is_on("cache-overlay");
             const MountAttributes attributes{!directory.is_cache || overlaid, directory.is_cache ? &cache_map : &tree_.id_map};
             const auto copy = [&] { return clone_mount(root_, directory.directory, Submounts::leave_out, attributes); };
-            if (directory.is_shared()) return show_shared(directory, attributes);
+            if (directory.is_shared()) return show_shared(directory);
             DetachedMount mount = copy();
             if (overlaid)
                 caches.push_back({index, std::move(mount), make_cache_layer(scratch, layers++, agent, masked_in(directory.path))});
@@ -344,18 +344,11 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     return std::move(shown_);
 }
 
-// Files of the user's are the agent's there, as in a project. Large file systems of clusters know no id maps, and there what others may
-// read is read.
-void HomeMounts::show_shared(const HomeDirectory &directory, const MountAttributes &attributes)
+// Never with an id map: it is data of others, and the user's own sockets and private files in it would become the agent's. Large file
+// systems of clusters know no id maps either.
+void HomeMounts::show_shared(const HomeDirectory &directory)
 {
-    const auto copy = [&](const MountAttributes &with) { return clone_mount(root_, directory.directory, Submounts::leave_out, with); };
-    DetachedMount mount;
-    try {
-        mount = copy(attributes);
-    } catch (const SystemFailure &failure) {
-        if (!is_inability(failure.error_number())) throw;
-        mount = copy({true, nullptr});
-    }
+    DetachedMount mount = clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, nullptr});
     tree_.late.push_back({std::move(mount), directory.path});
     shown_.readable.push_back(directory.path);
     shown_.places.emplace_back(directory.path, directory.path);

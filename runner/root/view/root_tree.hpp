@@ -189,7 +189,7 @@ private:
     [[nodiscard]] std::string on_host(const HomeDirectory &directory) const;
     void make_own_places(const HostView &view);
     void require_same_places() const;
-    void show_shared(const HomeDirectory &directory, const MountAttributes &attributes);
+    void show_shared(const HomeDirectory &directory);
     void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount, DetachedMount own);
     [[nodiscard]] DetachedMount make_overlay(const Cache &cache, DetachedMount &own) const;
     void show_or_leave_out(const HomeDirectory &directory, const std::function<void()> &step);

@@ -28,9 +28,11 @@ std::vector<Gid> HomeMounts::groups(const Account &user) const
     std::vector<Gid> groups;
     for (const auto *directory : directories_) {
         if (!directory->is_shared()) continue;
-        const gid_t group = examine(directory->directory, "examining " + directory->path).st_gid;
+        const struct stat facts = examine(directory->directory, "examining " + directory->path);
+        const gid_t group = facts.st_gid; // the owner's choice, and the session has it everywhere: so only where it opens what is closed
         const bool is_users = std::find(user.groups.begin(), user.groups.end(), group) != user.groups.end();
-        if (is_users && !is_privileged_group(Gid(group))) groups.emplace_back(group);
+        const bool is_open = (facts.st_mode & S_IROTH) != 0 && (facts.st_mode & S_IXOTH) != 0;
+        if (is_users && !is_open && group != user.gid.value() && !is_privileged_group(Gid(group))) groups.emplace_back(group);
     }
     return groups;
 }

@@ -67,6 +67,22 @@ TEST_CASE("the name of the user stands in a root, and leads nowhere else")
     CHECK(contains(home.problem_of(top + "/{user}"), "does not exist"));
 }
 
+TEST_CASE("a root with the user's name is the user's or root's, and data may be anybody's" * doctest::skip(not_root()))
+{
+    Home home;
+    home.user.uid = Uid(12345);
+    const auto own = home.directory.make("scratch/alice");
+    const std::string named = parent_of(own) + "/{user}";
+    for (const uid_t owner : {0U, 12345U}) {
+        REQUIRE(::chown(own.c_str(), owner, 0) == 0);
+        CHECK(home.path_of(named) == own);
+    }
+    REQUIRE(::chown(own.c_str(), 12346, 0) == 0);
+    CHECK(contains(home.problem_of(named), "it belongs to somebody else than alice or root"));
+    CHECK(home.path_of(own) == own); // which the administrator named
+    CHECK(std::holds_alternative<ResolvedRoot>(resolve_shared_data({named, {"p.yaml", 1, 1}}, home.user)));
+}
+
 TEST_CASE("refuses a home, what holds it, and the whole file system, by whatever name")
 {
     const Home home;
