@@ -11,6 +11,7 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -122,6 +123,8 @@ std::optional<uid_t> owner_of(const Address &peer, const Address &own)
     if (!is_whole || answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || answer.socket.idiag_inode == 0) return std::nullopt;
     // Where no socket is connected so, the kernel answers with one that listens at that number.
     if (answer.socket.id.idiag_dport != request.question.id.idiag_dport) return std::nullopt;
+    // The other end was closed without a word, and somebody else knocks with its numbers: what came before is not theirs.
+    if (answer.socket.idiag_state == TCP_SYN_SENT) return std::nullopt;
     return answer.socket.idiag_uid;
 }
 

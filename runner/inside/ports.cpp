@@ -35,11 +35,19 @@ UniqueFd connect_here(std::uint16_t port)
     return connect_to(six, AF_INET6);
 }
 
-// The next connection: its port, and the two pipes. False when the wrapper is gone.
+// A socket could lead the session to another network, and a file of the user's could be changed. No file system is asked.
+bool is_pipe(FdRef fd)
+{
+    struct statx facts {};
+    return statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 && S_ISFIFO(facts.stx_mode);
+}
+
+// The next connection: its port, and the two pipes. False when the wrapper is gone, or sends something else than pipes.
 bool serve_next(FdRef connections, const std::vector<std::uint64_t> &ports)
 {
     std::optional<Packet> packet = receive_packet(connections, in_seconds(1));
     if (!packet) return false;
+    if (!std::all_of(packet->fds.begin(), packet->fds.end(), is_pipe)) return false;
     const std::uint64_t port = Decoder(packet->bytes).number();
     const bool is_named = std::find(ports.begin(), ports.end(), port) != ports.end() || !defence_is_on("named-ports");
     if (packet->fds.size() != 2 || !is_named) return true;

@@ -5,12 +5,14 @@
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 namespace ports_test {
 
-using namespace pi_agent; // NOLINT(google-build-using-namespace)
+using namespace pi_agent;       // NOLINT(google-build-using-namespace)
+using namespace pi_agent::test; // NOLINT(google-build-using-namespace)
 
 // Not a pair: clang 14 lets no lambda, as those of doctest, have a part of one.
 struct Ends {
@@ -67,6 +69,31 @@ TEST_CASE("a connection belongs to whoever holds its other end, and to nobody on
     broken_off.client.reset();
     CHECK_FALSE(belongs_to_user(broken_off.server));
     CHECK_FALSE(belongs_to_user(loopback.listener));
+}
+
+TEST_CASE("who knocks with the numbers of an end that is gone does not own what that end has sent")
+{
+    Loopback loopback;
+    Ends ends = loopback.connected();
+    sockaddr_in numbers{};
+    socklen_t length = sizeof numbers;
+    auto *as_any = reinterpret_cast<sockaddr *>(&numbers); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+    REQUIRE(getsockname(ends.client.get(), as_any, &length) == 0);
+    // The server hears nothing more: neither that the end is gone, nor the knocking.
+    std::array<sock_filter, 1> deaf{{{BPF_RET | BPF_K, 0, 0, 0}}};
+    const sock_fprog filter{deaf.size(), deaf.data()};
+    REQUIRE(setsockopt(ends.server.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0);
+    const linger at_once{1, 0};
+    REQUIRE(setsockopt(ends.client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+    ends.client.reset();
+    const UniqueFd next = UniqueFd::adopt(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int on = 1;
+    REQUIRE(setsockopt(next.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    REQUIRE(bind(next.get(), as_any, length) == 0);
+    REQUIRE(connect(next.get(), loopback.as_any(), sizeof loopback.address) == -1);
+    REQUIRE(errno == EINPROGRESS);
+    REQUIRE(getpeername(ends.server.get(), as_any, &length) == 0);
+    CHECK_FALSE(belongs_to_user(ends.server));
 }
 
 TEST_CASE("bytes go both ways, and each end is passed on for itself")

@@ -7,8 +7,11 @@
 #include "support/forked.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <arpa/inet.h>
 #include <csignal>
 #include <cstdlib>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <termios.h>
 #include <thread>
@@ -286,6 +289,42 @@ TEST_CASE("an agent that cannot be run is the configuration's mistake, with its 
         CHECK(has(caught.text, row.reason));
         CHECK(count_open_descriptors() == before);
     }
+}
+
+TEST_CASE("a connection comes as pipes, and who sends anything else sends no more")
+{
+    const TemporaryDirectory directory;
+    const auto heard_of = [&directory](const char *what) {
+        return in_child([&]() -> std::string {
+            ::signal(SIGPIPE, SIG_IGN);
+            const UniqueFd server = UniqueFd::adopt(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            sockaddr_in address{};
+            address.sin_family = AF_INET;
+            address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+            socklen_t length = sizeof address;
+            auto *as_any = reinterpret_cast<sockaddr *>(&address); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+            if (::bind(server.get(), as_any, length) != 0 || ::listen(server.get(), 1) != 0) return "no server";
+            if (::getsockname(server.get(), as_any, &length) != 0) return "no port";
+            const std::uint64_t port = ::ntohs(address.sin_port);
+            auto channel = make_channel();
+            serve_ports(std::move(channel.second), {port});
+            Pipe in = make_pipe();
+            Pipe back = make_pipe();
+            auto local = make_channel();
+            const UniqueFd file = open_path(directory / "file", O_RDWR | O_CREAT);
+            const int into = what == std::string("a socket") ? local.first.get()
+                             : what == std::string("a file") ? file.get()
+                                                             : back.writing.get();
+            send_packet(channel.first, Encoder().number(port).bytes(), {in.reading.get(), into}, in_seconds(1));
+            back.writing.reset();
+            std::array<pollfd, 2> waits{{{server.get(), POLLIN, 0}, {channel.first.get(), POLLIN, 0}}};
+            if (::poll(waits.data(), waits.size(), 20'000) <= 0) return "nothing";
+            return waits[0].revents != 0 ? "a connection" : "the end";
+        });
+    };
+    CHECK(heard_of("pipes") == "a connection");
+    CHECK(heard_of("a socket") == "the end");
+    CHECK(heard_of("a file") == "the end");
 }
 
 TEST_CASE("this process ends as the agent did")
