@@ -59,6 +59,7 @@ OutputFiles::OutputFiles() : stdio_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}
     const bool copies_output = needs_copy(STDOUT_FILENO, of_output);
     const auto begin = [&](int number, const char *name) {
         Pipe pipe = make_pipe();
+        signal(SIGCHLD, SIG_DFL); // whoever ignores it never hears how a child ended
         const pid_t child = fork();
         if (child < 0) throw_errno("starting to copy into " + std::string(name));
         if (child == 0) run_child(pipe.reading.get(), number);
@@ -83,16 +84,23 @@ OutputFiles::~OutputFiles()
     for (auto &copy : copies_)
         copy.pipe.reset();
     const Deadline deadline = in_seconds(patience_seconds);
+    std::string late;
     for (const auto &copy : copies_) {
         int status = 0;
         pid_t ended = 0;
         while ((ended = waitpid(copy.child, &status, WNOHANG)) == 0 && Clock::now() < deadline)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        if (ended == copy.child && status != 0)
+        if (ended == 0) { // whoever has the pipe could write into the user's file for ever
+            kill(copy.child, SIGKILL);
+            late += (late.empty() ? "" : " and ") + std::string(copy.name);
+        } else if (ended == copy.child && status != 0) {
             say("pi: " + std::string(copy.name) + ": " +
                 (WIFEXITED(status) ? std::strerror(WEXITSTATUS(status)) : "what copied into it was killed") +
                 ": what the agent wrote from there on is lost\n");
+        }
     }
+    if (!late.empty())
+        say("pi: " + late + ": something still has the output open, or the disk is too slow: what is not in the file by now is lost\n");
 }
 
 } // namespace pi_agent

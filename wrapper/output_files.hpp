@@ -17,7 +17,7 @@ public:
     OutputFiles();
     OutputFiles(const OutputFiles &) = delete;
     OutputFiles &operator=(const OutputFiles &) = delete;
-    // The session has ended: lets go of the pipes, waits until all is in the files, and says what is not.
+    // The session has ended: lets go of the pipes, waits until all is in the files, and says what is not. What takes too long is killed.
     ~OutputFiles();
 
     // What the session gets; borrowed.

@@ -85,6 +85,40 @@ def test_a_file_that_takes_no_more_is_told(machine):
     assert b"pi: standard output: File too large: what the agent wrote from there on is lost\n" in done.stderr, done
 
 
+def test_it_is_told_also_where_the_caller_ignores_how_its_children_end(machine):
+    calling = 'import os, signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execvp("pi", ["pi", "sh", "head -c 1000000 /dev/zero"])'
+    done = in_demo(machine, f"ulimit -S -f 8; python3 -c '{calling}' >~/out; rm ~/out")
+    assert b"pi: standard output: File too large: what the agent wrote from there on is lost\n" in done.stderr, done
+
+
+HANDING = "import socket; one = socket.socket(socket.AF_UNIX); one.connect('held'); socket.send_fds(one, [b'x'], [1, 2]); print('in time')"
+HOLDING = f"""
+import os, socket, subprocess, time
+server = socket.socket(socket.AF_UNIX); server.bind("held"); server.listen()
+with open("/home/alice/out", "wb") as out, open("/home/alice/err", "wb") as err:
+    pi = subprocess.Popen(["pi", "sh", {f'python3 -c "{HANDING}"'!r}], stdout=out, stderr=err)
+one = server.accept()[0]
+held = socket.recv_fds(one, 1, 2)[1]
+print(pi.wait())
+time.sleep(1)
+for number in held:
+    try: os.write(number, b"late\\n")
+    except BrokenPipeError: print("nobody reads")
+"""
+
+
+def test_who_still_holds_the_output_after_the_end_writes_into_no_file(machine):
+    """The agent handed it out, through a socket in the project; and what is lost is said once."""
+    try:
+        done = in_demo(machine, ["python3", "-c", HOLDING], timeout=120)
+        assert done.stdout.split(b"\n") == [b"0", b"nobody reads", b"nobody reads", b""], done
+        assert machine.read("/home/alice/out") == b"in time\n"
+        told = machine.read("/home/alice/err")
+        assert told.count(b"pi: ") == 1 and b"pi: standard output and standard error: something still has the output open" in told, told
+    finally:
+        machine.root(f"rm -f /home/alice/out /home/alice/err {DEMO}/held", check=True)
+
+
 @pytest.mark.parametrize("number", ["KILL", "TERM", "HUP"])
 def test_what_was_written_is_in_the_file_whatever_ends_pi(machine, number):
     script = f"pi sh 'head -c 60000 /dev/zero; touch written; exec sleep 60' >~/out & until [ -e written ]; do sleep 0.1; done; kill -{number} $!; wait; sleep 1"
