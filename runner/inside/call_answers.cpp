@@ -84,7 +84,7 @@ public:
     // Whether the call tunes no process but those of this session. Where numbers are the session's own, that is each but this launcher,
     // which has the agent's account, too. Elsewhere it is a thread of the caller's own process. The caller waits, so its own number can be
     // nobody else's. Another thread's number may pass to a neighbour between this look and the call: an agent would have to use up all
-    // numbers in that moment, and could slow that process down.
+    // numbers in that moment, and could slow that process down or change its limits.
     [[nodiscard]] bool stays_in_session(bool has_own_numbers) const
     {
         const auto &of = told_.data.args;
@@ -92,8 +92,9 @@ public:
             return false; // a group of processes, or all of the account
         const auto target = static_cast<pid_t>(of[call_->value]);
         if (target == 0 || target == static_cast<pid_t>(told_.pid)) return true;
-        if (has_own_numbers) return !is_thread_of(getpid(), target);
-        return is_thread_of(static_cast<pid_t>(told_.pid), target) && ioctl(questions_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &told_.id) == 0;
+        if (has_own_numbers) return target != getpid() && look_for_thread(getpid(), target) == ENOENT; // another error says nothing
+        return look_for_thread(static_cast<pid_t>(told_.pid), target) == 0 &&
+               ioctl(questions_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &told_.id) == 0;
     }
 
     // The mode that setxattr(2) writes down as a list of owner, group and others; empty where the call does something else.
@@ -111,9 +112,11 @@ public:
     }
 
 private:
-    static bool is_thread_of(pid_t process, pid_t thread)
+    // An errno; 0 where the process has that thread.
+    static int look_for_thread(pid_t process, pid_t thread)
     {
-        return access(("/proc/" + std::to_string(process) + "/task/" + std::to_string(thread)).c_str(), F_OK) == 0;
+        const std::string place = "/proc/" + std::to_string(process) + "/task/" + std::to_string(thread);
+        return access(place.c_str(), F_OK) == 0 ? 0 : errno;
     }
 
     [[nodiscard]] std::string place(const std::string &name) const { return "/proc/" + std::to_string(told_.pid) + "/" + name; }

@@ -79,11 +79,12 @@ struct UnchangedFiles {
 
     static void fields(auto &archive, auto &self)
     {
-        archive(self.paths);
+        archive.bounded(self.paths, unchanged_files_limit);
         archive.require(
             [&] { return std::none_of(self.paths.begin(), self.paths.end(), [](const auto &path) { return has_odd_component(path); }); },
             "a file of /etc has an odd path");
     }
+    static constexpr std::size_t unchanged_files_limit = 4096;
 };
 
 // --- What a session's git gets of its user's, on its way from the child that asks the user's git.

@@ -1,6 +1,7 @@
 // What may be done with a path, and its way out of a session: runner/inside/canary.hpp
 #include "runner/inside/canary.hpp"
 
+#include "runner/wire/user_files.hpp"
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -52,6 +53,14 @@ TEST_CASE("answers come back as they were sent, and nothing else is one")
     CHECK(decode_path_access(encode({{true, false, false, false, false, "/", "/x"}}))[0].leads_to == "/x");
     for (const char *text : {"", "[]", "{}", "{\"paths\": [{}]}", "{\"paths\": [{\"exists\": 1}]}"})
         CHECK_MESSAGE(failure_of([&] { return decode_path_access(text).size(); }).status == 69, text);
+}
+
+TEST_CASE("a child tells of so many unchanged files of /etc, and of no more")
+{
+    UnchangedFiles found{std::vector<std::string>(UnchangedFiles::unchanged_files_limit, "x")};
+    CHECK(decode_fields<UnchangedFiles>(encode(found)).paths == found.paths);
+    found.paths.emplace_back("x");
+    CHECK(has(failure_of([&] { return decode_fields<UnchangedFiles>(encode(found)).paths; }).text, "more entries"));
 }
 
 } // namespace path_access_test

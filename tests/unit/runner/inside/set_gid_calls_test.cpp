@@ -141,6 +141,28 @@ TEST_CASE("a process tunes its own threads by their numbers, and no process of s
     CHECK(asked_by([] { return ::syscall(SYS_setpriority, PRIO_USER, 0, 19); }, true) == denied);
 }
 
+TEST_CASE("who cannot look at threads lets nobody be tuned by number, least of all itself" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory place;
+    REQUIRE(::chmod(place.path().c_str(), 0755) == 0);
+    const std::string closed = place.make("proc");
+    const auto said = [&](const std::function<pid_t()> &whom) {
+        return in_child([&]() -> std::string { // /proc is there, but this account may not look into it
+            if (::chmod(closed.c_str(), 0700) != 0 || ::chroot(place.path().c_str()) != 0 || ::chdir("/") != 0) return "no place";
+            if (::setresuid(1, 1, 1) != 0) return "no account";
+            return asked_by([&] { return ::setpriority(PRIO_PROCESS, static_cast<id_t>(whom()), 19); }, true);
+        });
+    };
+    const std::string denied = std::to_string(EPERM);
+    CHECK(said([] { return ::gettid(); }) == "0");
+    CHECK(said([] { return ::getppid(); }) == denied);
+    CHECK(said([] {
+              const pid_t child = ::fork();
+              if (child == 0) ::_exit(::alarm(1) == 0 ? ::pause() : 1); // until nobody waits for its number any more
+              return child;
+          }) == denied);
+}
+
 TEST_CASE("what a process calls its own is another's by its number")
 {
     CHECK(seen_by(7, "/proc/self/fd/3") == "/proc/7/fd/3");
