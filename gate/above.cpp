@@ -23,6 +23,7 @@ constexpr auto to_connect = std::chrono::milliseconds(600);    // at least, howe
 constexpr auto for_an_answer = std::chrono::seconds(20);       // it connects meanwhile, and some hosts are slow
 constexpr auto for_a_name = std::chrono::milliseconds(500);    // of the host's own resolver
 constexpr auto nobody_is_asked_for = std::chrono::seconds(60); // where that did not answer in time
+constexpr auto answers_still = std::chrono::seconds(60);       // that resolver, after an answer
 constexpr std::size_t remembered = 256;
 constexpr int most_heads_between = 8;
 constexpr std::size_t without_limit = 1024UL * 1024;
@@ -207,6 +208,9 @@ void ProxyAbove::find_soon(Gate &gate, const std::string &name, const Lookup::Fo
     const auto now = std::chrono::steady_clock::now();
     std::erase_if(unheard_, [&](const auto &one) { return one.second <= now; });
     if (unheard_.contains(name)) return asio::post(gate.loop, [found] { found({{}, false}); });
+    // Whether the resolver answers at all shows at a name that no session and no host's owner can make slow.
+    if (name != translation_name && answers_until_ <= now && !std::exchange(is_trying_, true))
+        find_soon(gate, translation_name, [this](const Lookup::Answer & /*known*/) { is_trying_ = false; });
     struct Race {
         Lookup::Found found;
         asio::steady_timer timer;
@@ -216,14 +220,22 @@ void ProxyAbove::find_soon(Gate &gate, const std::string &name, const Lookup::Fo
         race->timer.cancel();
         if (race->found) std::exchange(race->found, nullptr)(answer);
     };
+    const auto remember = [this, name](std::chrono::steady_clock::time_point then) {
+        if (unheard_.size() < remembered) unheard_[name] = then + nobody_is_asked_for;
+    };
     race->timer.expires_after(for_a_name);
-    race->timer.async_wait([this, name, end](const error_code &problem) {
-        if (problem) return;
-        if (unheard_.size() < remembered) unheard_[name] = std::chrono::steady_clock::now() + nobody_is_asked_for;
+    const bool is_own = name == at.host.text; // the proxy's: it may be in a file of the host, and its owner is trusted
+    race->timer.async_wait([this, is_own, remember, end](const error_code &problem) {
+        const auto then = std::chrono::steady_clock::now();
+        if (problem || (answers_until_ > then && !is_own)) return; // the look-up ends by itself
+        remember(then);
         end({{}, false});
     });
-    gate.lookup.find(name, [this, name, end](const Lookup::Answer &answer) {
+    gate.lookup.find(name, [this, name, is_own, begun = now, remember, end](const Lookup::Answer &answer) {
+        const auto then = std::chrono::steady_clock::now();
         if (answer.is_known) unheard_.erase(name); // late, and it counts for the next connection
+        if (answer.is_known && !is_own) answers_until_ = then + answers_still;
+        if (!answer.is_known && answer.is_asked && then - begun >= for_a_name) remember(then);
         end(answer);
     });
 }

@@ -21,10 +21,11 @@ constexpr std::size_t known_limit = 256;
 constexpr auto found_is_known = std::chrono::seconds(20);
 constexpr auto nothing_is_known = std::chrono::seconds(2);
 
+// Also the addresses of a family that this host has none of: a proxy may have one.
 Lookup::Answer ask(asio::thread_pool &threads, const std::string &name)
 {
     error_code problem;
-    const auto found = tcp::resolver(threads).resolve(name, "", tcp::resolver::address_configured, problem);
+    const auto found = tcp::resolver(threads).resolve(name, "", problem);
     Lookup::Answer answer{{}, !found.empty() || problem == asio::error::host_not_found};
     for (const auto &one : found) {
         const Address address = *to_host(one.endpoint().address()).address;
@@ -145,6 +146,7 @@ struct Attempt {
 
     void judge(const Lookup::Answer &found, bool by_proxy) const
     {
+        if (!found.is_asked) return fail(DenialReason::no_room);
         // Of a name that nobody answered for, nothing is denied: the host's own programs do not find it either. The proxy may know it; that
         // it means itself by it shows at its port alone.
         if (found.addresses.empty() && by_proxy)
@@ -156,7 +158,8 @@ struct Attempt {
             by_proxy ? self.ask_if_good(addresses, prefixes) : self.dial_good(addresses, prefixes);
         };
         if (std::none_of(found.addresses.begin(), found.addresses.end(), is_v6)) return go(found.addresses, {});
-        const auto translate = [go, by_proxy, addresses = found.addresses, is_v6](const Lookup::Answer &known) {
+        const auto translate = [self = *this, go, by_proxy, addresses = found.addresses, is_v6](const Lookup::Answer &known) {
+            if (!known.is_asked) return self.fail(DenialReason::no_room);
             auto judged = addresses;
             if (!known.is_known && !by_proxy) std::erase_if(judged, is_v6); // nobody says which of them have an address of IPv4 inside
             go(judged, translating_prefixes(known.addresses));
@@ -179,12 +182,12 @@ struct Attempt {
         const std::string first = found.empty() ? "" : to_host(found.front()).text;
         std::erase_if(found, [&](const Address &address) { return !may_dial(address, translating); });
         if (found.empty()) return when_reached({{}, DenialReason::private_address, where, first});
-        dial_all(found);
+        dial_all(found, translating);
     }
 
-    void dial_all(const std::vector<Address> &good) const
+    void dial_all(const std::vector<Address> &good, const std::vector<asio::ip::network_v6> &translating = {}) const
     {
-        if (is_proxys(good)) return fail_at_proxy(DenialReason::proxy_itself);
+        if (is_proxys(good, translating)) return fail_at_proxy(DenialReason::proxy_itself);
         dial(gate.loop, good, target.port, [self = *this](const error_code &problem, tcp::socket socket) {
             if (problem) return self.fail(is_full(problem) ? std::optional(DenialReason::no_room) : std::nullopt);
             self.when_reached({std::move(socket), {}, self.where, {}});
@@ -197,19 +200,20 @@ struct Attempt {
         const auto is_bad = [&](const Address &address) { return !may_dial(address, translating); };
         const auto bad = std::find_if(found.begin(), found.end(), is_bad);
         if (bad != found.end()) return when_reached({{}, DenialReason::private_address, where, to_host(*bad).text});
-        ask_proxy(found);
+        ask_proxy(found, translating);
     }
 
-    void ask_proxy(const std::vector<Address> &known) const
+    void ask_proxy(const std::vector<Address> &known, const std::vector<asio::ip::network_v6> &translating = {}) const
     {
-        if (is_proxys(known)) return fail_at_proxy(DenialReason::proxy_itself);
+        if (is_proxys(known, translating)) return fail_at_proxy(DenialReason::proxy_itself);
         gate.above->open_tunnel(gate, target, begun, when_reached);
     }
 
-    [[nodiscard]] bool is_proxys(const std::vector<Address> &addresses) const
+    [[nodiscard]] bool is_proxys(const std::vector<Address> &addresses, const std::vector<asio::ip::network_v6> &translating) const
     {
-        const auto is_proxy = [&](const Address &address) { return gate.above->is_itself(gate, address, target.port); };
-        return gate.above && std::any_of(addresses.begin(), addresses.end(), is_proxy);
+        const auto is_it = [&](const Address &address) { return gate.above->is_itself(gate, address, target.port); };
+        return gate.above && std::any_of(addresses.begin(), addresses.end(),
+                                         [&](const Address &address) { return is_it(address) || is_it(translated(address, translating)); });
     }
 };
 
@@ -301,9 +305,11 @@ void Lookup::find(const std::string &name, Found found)
 {
     const auto known = known_.find(name);
     const bool is_known = known != known_.end() && known->second.until > std::chrono::steady_clock::now();
-    const bool is_asked = waiting_.contains(name);
-    if (is_known || (!is_asked && waiting_.size() >= waiting_limit)) {
-        asio::post(loop_, [found = std::move(found), answer = is_known ? known->second.answer : Answer{{}, false}] { found(answer); });
+    const auto others = waiting_.find(name);
+    const bool is_asked = others != waiting_.end();
+    if (is_known || (is_asked ? others->second.size() >= connection_limit : waiting_.size() >= waiting_limit)) {
+        asio::post(loop_,
+                   [found = std::move(found), answer = is_known ? known->second.answer : Answer{{}, false, false}] { found(answer); });
         return;
     }
     waiting_[name].push_back(std::move(found));

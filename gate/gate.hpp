@@ -66,6 +66,7 @@ public:
     struct Answer {
         std::vector<Address> addresses = {};
         bool is_known = true; // or nobody has answered
+        bool is_asked = true; // or too many wait already, and nobody was
     };
     using Found = std::function<void(const Answer &)>;
     explicit Lookup(boost::asio::io_context &loop);
@@ -161,7 +162,8 @@ public:
 
     // Whether the gate connects to this host by itself. Always to this host's own loopback, and to what each host has for itself.
     [[nodiscard]] bool is_direct(const Host &host) const;
-    // What the host's own resolver knows, if it answers soon: behind a proxy it often does not.
+    // What the host's own resolver knows. Behind a proxy it often answers nothing: then nobody waits for it. Where it does answer, a name
+    // that takes long is waited for: its owner could be slow so that nobody judges where it leads.
     void find_soon(Gate &gate, const std::string &name, const Lookup::Found &found);
     // Learns where the proxy is. Forgets nothing while a session makes the resolver fail.
     void find_itself(Gate &gate, std::function<void()> then);
@@ -175,6 +177,8 @@ private:
     std::vector<HostRule> direct_ = {};
     std::vector<Address> addresses_ = {};
     std::map<std::string, std::chrono::steady_clock::time_point> unheard_ = {}; // names that the resolver does not answer for, until then
+    std::chrono::steady_clock::time_point answers_until_ = {};                  // the resolver, as far as is known
+    bool is_trying_ = false;                                                    // whether it answers
 };
 
 struct Gate {

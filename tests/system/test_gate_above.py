@@ -1,17 +1,61 @@
 """A proxy above the gate (network.via), which alone knows some names: what passes by it, and what a user hears of one that is gone, slow or odd."""
 
 import base64
+import json
 import time
 
 import pytest
-from test_gate import DIRECTORY, HERE, RULES, Gate, driver, nothing_is_left, reasons  # noqa: F401 (fixtures)
+from launching import read_line
+from test_gate import DIRECTORY, HERE, OUTSIDE, PRIVATE, RULES, Gate, driver, nothing_is_left, reasons  # noqa: F401 (fixtures)
 
-PROXY, PROXY_6, OUTSIDE = "45.155.1.3", "2600:64::5", "45.155.1.2"
+PROXY, PROXY_6 = "45.155.1.3", "2600:64::5"
 PLACE = "policy.yaml:30: http://proxy.example:3128"
 VIA = ["proxy.example", 3128, PLACE]
 HIDDEN_RULES = [["only.example", port, "policy.yaml:31"] for port in (443, 80, 22, 8443)] + [["*.only.example", 443, "policy.yaml:32"]]
 LOGIN = "DOMAIN\\alice:pass:word-é".encode("ascii", "ignore").decode()
 TOLD = 2.5  # seconds, in which a user hears; half a second of it starts the program that asks
+
+# The host's own name server, for one test: what it says of a name, and after how many seconds. No other name exists.
+SLOW = 0.9  # seconds: longer than the gate waits where nothing answers
+ANSWERS = {
+    "late.example": (SLOW, PRIVATE, None), "good.example": (SLOW, OUTSIDE, None),
+    "alias6.example": (0, None, "2600:64::2d9b:103"), "ipv4only.arpa": (0, None, "2600:64::192.0.0.170"),
+}  # fmt: skip
+OWN_RULES = [*([name, 443, "policy.yaml:33"] for name in ANSWERS if name != "ipv4only.arpa"), ["*.slow.example", 443, "policy.yaml:34"]]
+NAME_SERVER = """
+import json, socket, sys, threading
+answers = json.loads(sys.argv[1])
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("127.0.0.1", 53))
+print("ready", flush=True)
+def answer(question, place):
+    end = question.index(b"\\0", 12)
+    labels, at = [], 12
+    while at < end:
+        labels.append(question[at + 1 : at + 1 + question[at]].decode())
+        at += 1 + question[at]
+    name = ".".join(labels)
+    if name.endswith(".slow.example"): return
+    wait, v4, v6 = answers.get(name, (0, None, None))
+    kind = int.from_bytes(question[end + 1 : end + 3], "big")
+    address = socket.inet_pton(socket.AF_INET, v4) if v4 and kind == 1 else socket.inet_pton(socket.AF_INET6, v6) if v6 and kind == 28 else b""
+    head = question[:2] + (b"\\x81\\x80" if name in answers else b"\\x81\\x83") + b"\\0\\1" + (b"\\0\\1" if address else b"\\0\\0") + bytes(4)
+    record = b"\\xc0\\x0c" + kind.to_bytes(2, "big") + b"\\0\\1" + bytes(4) + len(address).to_bytes(2, "big") + address if address else b""
+    threading.Timer(wait, server.sendto, (head + question[12 : end + 5] + record, place)).start()
+while True:
+    answer(*server.recvfrom(2000))
+"""
+# Inside: more names at once than may wait, then this one; prints what the gate says about it.
+MANY = """
+import socket, sys, time
+def ask(host):
+    channel = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10)
+    channel.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n".encode())
+    return channel
+waiting = [ask(f"n{number}.slow.example") for number in range(64)]
+time.sleep(0.2)
+print(ask("private.example").recv(4096).decode())
+"""
 
 
 class Above(Gate):
@@ -169,3 +213,51 @@ def test_a_program_without_proxy_gets_an_alert_at_once(above):
     above.heads("refused")
     done = above.tls("only.example", proxy=False)
     assert done["status"] == 1 and "alert" in done["err"].lower() and done["took"] < TOLD, done
+
+
+# --- Names that the host asks a name server for.
+
+
+@pytest.fixture
+def resolving(driver, above):  # noqa: F811
+    """A gate whose host asks a name server, which begins to answer with it."""
+    machine, host = driver.machine, ["nsenter", "-t", str(driver.ask("start", order={"rules": []})["pid"]), "-m", "-n"]
+    files = {"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n", "/etc/resolv.conf": "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n"}
+    for path, text in files.items():
+        source = f"{DIRECTORY}/resolving-{path.rpartition('/')[2]}"
+        machine.write(source, text)
+        machine.root([*host, "mount", "--bind", source, path], check=True)
+    server = machine.popen([*host, "python3", "-c", NAME_SERVER, json.dumps(ANSWERS)], user="root")
+    assert read_line(server) == b"ready\n"
+    made = Above(driver, OWN_RULES)
+    yield made
+    for path in files:
+        machine.root([*host[:2], str(made.pid), *host[3:], "umount", path], check=True)
+    server.kill_all()
+    server.communicate()
+    Above.__init__(above, driver)
+
+
+def test_a_name_that_is_answered_late_is_judged_all_the_same(resolving):
+    """Its owner chooses how long that takes. The first connection of a gate, and a later one."""
+    for _ in range(2):
+        done = resolving.tls("late.example")
+        assert done["status"] == 3 and PRIVATE in done["out"], done
+        assert [(one["host"], one["reason"], one["address"]) for one in resolving.denials(0.5)] == [("late.example", "private-address", PRIVATE)]
+        assert resolving.asked() == []
+    resolving.tls("good.example")
+    assert resolving.asked() == ["good.example:443"]
+
+
+def test_the_proxy_is_itself_by_the_networks_way_from_ipv6_as_well(resolving):
+    done = resolving.tls("alias6.example")
+    assert done["status"] == 3 and reasons(resolving.denials(0.5)) == [("alias6.example", 443, "proxy-itself")], done
+    assert resolving.asked() == []
+
+
+def test_a_name_that_nobody_could_be_asked_for_does_not_pass(resolving):
+    """More names wait than may; the session chooses which, and the proxy would connect to whatever the last one leads to."""
+    assert resolving.tls("only.example")["status"] == 0  # the proxy's own name is known
+    done = resolving.run("python3", "-c", MANY, resolving.proxy)
+    assert "x-pi-agent-denied: no-room" in done["out"], done
+    assert "private.example:443" not in resolving.asked()

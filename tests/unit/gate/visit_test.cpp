@@ -239,6 +239,75 @@ TEST_CASE("the addresses that were judged are dialled, the next one where one do
     CHECK(reached({}) == "nobody");
 }
 
+namespace {
+
+// Whatever a look-up ends with; the names are addresses, so that nobody outside is asked.
+struct Found {
+    std::size_t asked = 0, not_asked = 0;
+    Lookup::Found count()
+    {
+        return [this](const Lookup::Answer &answer) { ++(answer.is_asked ? asked : not_asked); };
+    }
+    void find_other_names(Lookup &lookup, std::size_t number)
+    {
+        for (std::size_t last = 1; last <= number; ++last)
+            lookup.find("127.0.0." + std::to_string(last), count());
+    }
+    void run_until(boost::asio::io_context &loop, std::size_t all) const
+    {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        for (; asked + not_asked < all && std::chrono::steady_clock::now() < end; loop.restart())
+            loop.run_for(std::chrono::milliseconds(10));
+    }
+};
+
+} // namespace
+
+TEST_CASE("only so many names wait at once, and so many questions for one: of the others is said that nobody was asked")
+{
+    boost::asio::io_context loop;
+    Lookup lookup(loop);
+    Found names, questions;
+    names.find_other_names(lookup, 66);
+    for (std::size_t count = 0; count < connection_limit + 9; ++count)
+        lookup.find("127.0.0.1", questions.count()); // it waits already
+    names.run_until(loop, 66);
+    questions.run_until(loop, connection_limit + 9);
+    CHECK(names.asked == 64);
+    CHECK(names.not_asked == 2);
+    CHECK(questions.asked == connection_limit - 1);
+    CHECK(questions.not_asked == 10);
+    lookup.find("127.0.0.66", names.count()); // there is room again
+    names.run_until(loop, 67);
+    CHECK(names.asked == 65);
+}
+
+TEST_CASE("a name that nobody was asked for is judged by nobody, so the proxy above is not asked for it")
+{
+    const Pipe pipe = make_packet_pipe();
+    boost::asio::io_context loop;
+    tcp::acceptor proxy(loop, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+    GateOrder order = order_of({{"a.example", 443, "p:1"}});
+    order.via = {{"127.0.0.1", proxy.local_endpoint().port(), "p:2"}};
+    Gate gate(loop, pipe.writing, order);
+    bool is_proxy_asked = false;
+    proxy.async_accept([&is_proxy_asked](const error_code &problem, const tcp::socket & /*socket*/) { is_proxy_asked = !problem; });
+    Found names;
+    names.find_other_names(gate.lookup, 64);
+    std::optional<DenialReason> reason;
+    bool is_over = false;
+    reach(gate, {*read_host("a.example"), 443}, [&](const Reached &reached) {
+        reason = reached.reason;
+        is_over = true;
+    });
+    names.run_until(loop, 64);
+    for (int count = 0; count < 100 && !is_over; ++count, loop.restart())
+        loop.run_for(std::chrono::milliseconds(20));
+    CHECK(is_over);
+    CHECK(reason == DenialReason::no_room);
+    CHECK_FALSE(is_proxy_asked);
+}
+
 TEST_CASE("there are only so many connections at once, and room when one ends")
 {
     const Pipe pipe = make_packet_pipe();
