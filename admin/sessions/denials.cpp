@@ -148,7 +148,8 @@ std::string to_yaml(const std::vector<DeniedConnection> &denials)
         asked.last_usec = std::max(asked.last_usec, denial.time_usec);
         asked.users.insert(escape_for_display(denial.user));
         asked.reasons.insert(denial.reason);
-        asked.is_rule = asked.is_rule || (parsed != nullptr && has_word("no-rule other-port no-name plain-http", denial.code));
+        const bool is_one = parsed != nullptr && parsed->host.find_first_of("/*") == std::string::npos; // nobody connects to a range
+        asked.is_rule = asked.is_rule || (is_one && has_word("no-rule other-port no-name plain-http", denial.code));
     }
     std::vector<std::pair<std::string, Asked>> sorted(hosts.begin(), hosts.end());
     std::ranges::stable_sort(sorted, [](const auto &one, const auto &other) { return one.second.count > other.second.count; });

@@ -76,7 +76,9 @@ const DenialText &text_of(DenialReason reason) noexcept
 
 bool GateDenial::is_harmless(const GateDenial &denial) noexcept
 {
-    return is_host_alphabet(denial.host) && is_printable(denial.where) && is_host_alphabet(denial.address) && denial.count != 0;
+    const bool is_address = denial.address.find_first_not_of("0123456789abcdef.:") == std::string::npos; // and no words for people
+    return is_host_alphabet(denial.host) && is_printable(denial.where) && is_address &&
+           (denial.address.empty() || denial.reason == DenialReason::private_address) && denial.count != 0;
 }
 
 std::string meaning_of(const GateDenial &denial)

@@ -41,7 +41,7 @@ GateOrder reread(const GateOrder &one)
 
 GateDenial denial()
 {
-    return {DenialKind::tunnel, "evil.example", 443, DenialReason::no_rule, 7, "p:3", "10.0.0.1"};
+    return {DenialKind::tunnel, "evil.example", 443, DenialReason::private_address, 7, "p:3", "10.0.0.1"};
 }
 
 } // namespace
@@ -174,6 +174,9 @@ TEST_CASE("what the gate says is believed by nobody who would show or count it")
     refused([](GateDenial &one) { one.host = std::string("a\0b", 3); });
     refused([](GateDenial &one) { one.where = "\xff"; });
     refused([](GateDenial &one) { one.address = "10.0.0.1\x1b[2J"; });
+    refused([](GateDenial &one) { one.address = "see-your-mail"; });
+    refused([](GateDenial &one) { one.address = "10.0.0.0/8"; });
+    refused([](GateDenial &one) { one.reason = DenialReason::no_rule; }); // which is about no address
     refused([](GateDenial &one) { one.reason = static_cast<DenialReason>(std::size(denial_texts)); });
     refused([](GateDenial &one) { one.count = 0; });
     CHECK_THROWS_AS(decode_gate_message(Encoder().number(99).bytes()), ProtocolError);

@@ -86,7 +86,8 @@ TEST_CASE("as YAML each host is there once, the most wanted first, with its port
     const auto text =
         to_yaml({denied("a.example", 443, "no-rule", 1), denied("b.example", 22, "no-rule", 2), denied("A.example", 443, "no-rule", 4),
                  denied("fd00::1", 8443, "no-name", 1), denied("c.example", 443, "encrypted-name", 1),
-                 denied("d.example\\x22]: [", 443, "no-rule", 9), denied("", 0, "", 7)});
+                 denied("d.example\\x22]: [", 443, "no-rule", 9), denied("", 0, "", 7), denied("10.0.0.0/8", 443, "no-rule", 8),
+                 denied("*.e.example", 443, "no-rule", 8)}); // as a gate would say that a session has taken over
     CHECK(text.find("network:\n  hosts:\n    - \"a.example\" # 5 times, alice; last 20") != std::string::npos);
     const auto second = text.find("    - \"b.example:22\" # 2 times");
     CHECK((second != std::string::npos && second > text.find("a.example")));
@@ -96,6 +97,8 @@ TEST_CASE("as YAML each host is there once, the most wanted first, with its port
     for (std::string line; std::getline(lines, line);)
         CHECK((line.starts_with("#") || line.find("d.example") == std::string::npos));
     CHECK(text.find("7 times") == std::string::npos);
+    CHECK(text.find("# 10.0.0.0/8: because of no-rule (8 times, alice") != std::string::npos);
+    CHECK(text.find("# *.e.example: because of no-rule (8 times, alice") != std::string::npos);
 }
 
 } // namespace denials_test
