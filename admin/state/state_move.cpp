@@ -8,7 +8,6 @@
 #include "runner/as_agent/home.hpp"
 #include "runner/root/session/scratch.hpp"
 
-#include <array>
 #include <cstdio>
 
 namespace pi_agent {

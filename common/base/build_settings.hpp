@@ -21,6 +21,7 @@ extern const char *const canary_path;
 extern const char *const fetch_path;
 extern const char *const engine_door_path;
 extern const char *const shim_directory;
+extern const char *const bash_env_path; // what bash reads where PIP_USER is 1
 extern const char *const npmrc_path;
 extern const char *const defaults_path;
 extern const char *const migrations_path;

@@ -191,9 +191,12 @@ std::string as_failure(const std::string &text, const std::optional<TextTerminal
     return terminal && terminal->has_colours ? red + text + no_colour : text;
 }
 
-FittedStream::FittedStream(std::ostream &stream, int fd) : stream_(stream), below_(stream.rdbuf()), terminal_(text_terminal(fd))
+FittedStream::FittedStream(std::ostream &stream, int fd)
+    : stream_(stream), flags_(stream.flags()), below_(stream.rdbuf()), terminal_(text_terminal(fd))
 {
-    if (terminal_) stream_.rdbuf(this);
+    if (!terminal_) return;
+    stream_.rdbuf(this);
+    stream_.unsetf(std::ios_base::unitbuf); // std::cerr's: each piece of a line would be wrapped as if it were one
 }
 
 FittedStream::~FittedStream()
@@ -206,6 +209,7 @@ void FittedStream::stop()
     if (stream_.rdbuf() != this) return;
     sync();
     stream_.rdbuf(below_);
+    stream_.setf(flags_ & std::ios_base::unitbuf);
 }
 
 FittedStream::int_type FittedStream::overflow(int_type byte)

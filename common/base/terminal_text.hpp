@@ -46,6 +46,7 @@ private:
     bool pass(std::size_t length);
 
     std::ostream &stream_;
+    std::ios_base::fmtflags flags_;
     std::streambuf *below_;
     std::optional<TextTerminal> terminal_;
     std::string waiting_;

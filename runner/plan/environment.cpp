@@ -158,6 +158,8 @@ std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentIn
     }
     std::erase_if(layered, [&](const auto &entry) { return input.held_outside.contains(entry.first); });
     add(layered, own_variables(input), "pi-agent");
+    if (const auto pip = layered.find("PIP_USER"); pip != layered.end() && pip->second.value == "1") // which a virtual environment refuses
+        layered["BASH_ENV"] = {build::bash_env_path, "pi-agent, because PIP_USER is 1"};
     add(layered, input.gate, "pi-agent, of the session's gate");
     layered["PATH"].from += ", with what a session shows of the user's own after the shims";
     return layered;

@@ -88,7 +88,7 @@ Environment gate_environment(const std::vector<std::string> &names)
     const std::string proxy = std::string("http://") + loopback_v4 + ":" + std::to_string(gate_proxy_port);
     // At 0.0.0.0 the kernel finds the loopback, too. Servers print it as their own address, and no rule can name it.
     std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6 + ",0.0.0.0";
-    for (const auto &name : names)
+    for (const auto &name : std::set<std::string>(names.begin(), names.end())) // /etc/hosts usually has the host's own, too
         direct += "," + name;
     // Without NODE_USE_ENV_PROXY: what node opens by itself arrives at the gate as well. With it, node 22 says at each start that this is
     // experimental, and what reads a program's standard error reads that; and node asks the gate for servers of the session at [::1].

@@ -1,6 +1,8 @@
 """Ports of a session on the host's loopback (`pi --pi-agent-port`): for the user of that session alone, and a way into the session, never out of it."""
 
 import contextlib
+import os
+import time
 
 import pytest
 from points import read_line
@@ -46,11 +48,14 @@ def talk(target, script=TALK.format(address="127.0.0.1"), user="bob"):
 
 
 def heard(session):
-    """The user's own words come after all that was let in before."""
-    lines = []
-    while b"the end" not in (line := read_line(session.process)):
-        lines.append(line)
-    return b"".join(lines)
+    """The user's own words come after all that was let in before. Several lines may come at once, so none is waited for by itself."""
+    output, seen, until = session.process.stdout, b"", time.monotonic() + 20
+    os.set_blocking(output.fileno(), False)
+    while b"the end" not in seen:
+        assert time.monotonic() < until, seen
+        seen += output.read() or b""
+        time.sleep(0.05)
+    return seen[: seen.index(b"the end")]
 
 
 LAST_WORDS = "import socket\none = socket.create_connection(('127.0.0.1', 3900), 5); one.sendall(b'the end'); one.recv(100)"

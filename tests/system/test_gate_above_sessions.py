@@ -135,7 +135,7 @@ def test_doctor_tries_the_proxy_and_names_what_it_says(proxied):
     assert len(faults) == 1 and f"{PROXY}:3128" in faults[0] and f"{HOST}:443" in faults[0] and "proxy-login" in faults[0], done
     assert "502" in said.stdout.decode(), said
     assert pi_said.returncode != 0 or SAID not in pi_said.stdout.decode(), pi_said
-    denials = json.loads(proxied.root(["pi-agentctl", "denials", "--since", "today", "--json"], check=True).stdout)
+    denials = json.loads(proxied.root(["pi-agentctl", "denials", "--since", "today", "--json"], check=True).stdout)["denials"]
     told = {(one["host"], one["code"]) for one in denials if one["where"] and f"http://{PROXY}:3128" in one["where"]}
     assert {(HOST, "proxy-login"), ("api.openai.com", "proxy-login")} <= told, denials
 

@@ -59,6 +59,7 @@ def inside(hosts):
     """What a session sees, and what its user was told."""
     with hosts.popen(["python3", "-c", SERVER], user="root") as server:
         assert server.stdout.readline() == b"ready\n"
+        hosts.began = hosts.root(["date", "+@%s"], check=True).stdout.decode().strip()  # other tests have their own denials
         done = python(hosts, INSIDE)
         server.kill_all()
     assert done.returncode == 0, done
@@ -132,7 +133,7 @@ def test_what_is_denied_is_denied_at_once_and_told_to_agent_and_user(inside, hos
     assert notice == "pi: the policy's network denied 1 connection: 192.0.2.1:8443; why: pi-agentctl denials"
     hosts.root(["journalctl", "--sync"], check=True)
     for ask in (hosts.root, hosts.run):
-        denials = json.loads(ask(["pi-agentctl", "denials", "--json", "--since", "5m"], check=True).stdout)["denials"]
+        denials = json.loads(ask(["pi-agentctl", "denials", "--json", "--since", hosts.began], check=True).stdout)["denials"]
         assert {"192.0.2.1"} == {denial["host"] for denial in denials}, denials
         assert {(denial["user"], denial["port"], denial["key"]) for denial in denials} == {("alice", 8443, "network.hosts")}
     shown = hosts.run(["pi-agentctl", "denials"], check=True).stdout.decode()

@@ -27,7 +27,7 @@ AUTHORITY = "/usr/local/share/ca-certificates/provider-test.crt"
 MAKE_CERTIFICATES = f"""
 set -e; mkdir -p {PLACE}; cd {PLACE}
 new="openssl req -config cnf -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-printf '[req]\\ndistinguished_name=name\\n[name]\\n[ca]\\nbasicConstraints=critical,CA:true\\n' >cnf
+printf '[req]\\ndistinguished_name=name\\n[name]\\n[ca]\\nbasicConstraints=critical,CA:true\\nkeyUsage=critical,keyCertSign\\nsubjectKeyIdentifier=hash\\n' >cnf
 $new -x509 -days 2 -subj /CN=provider-test -extensions ca -keyout ca.key -out ca.pem
 $new -subj /CN=leaf -keyout leaf.key -out leaf.csr
 echo subjectAltName={",".join("DNS:" + host for host in HOSTS)} >names

@@ -15,6 +15,8 @@ members = [f"crowd{{number:04}}" for number in range({MEMBERS})]
 with open("/etc/passwd", "a") as users:
     for number, name in enumerate(members):
         users.write(f"{{name}}:x:{{20000 + number}}:{{23000 if number == 3000 else 20000}}::/home/{{name}}:/bin/bash\\n")
+with open("/etc/shadow", "a") as shadow: # sudo asks PAM whether an account is locked
+    shadow.writelines(f"{{name}}:*:19000:0:99999:7:::\\n" for name in members)
 with open("/etc/group", "a") as groups:
     # Numbers that a user may become in a namespace (subuid(5)), as some instructions give them out.
     with open("/etc/subuid", "a") as ranges:

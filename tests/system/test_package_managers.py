@@ -12,6 +12,7 @@ HOME = f"{STATE}/alice/home"
 MODULES = "/usr/lib/pi-agent/agent/node_modules"
 WHEEL = "hello_box-1.0-py3-none-any.whl"
 INSTALL = f"install --quiet --no-index ./{WHEEL}"
+RC = "/usr/share/pi-agent/defaults/.bashrc"
 
 
 def wheel():
@@ -106,8 +107,8 @@ def test_pip_in_an_activated_venv_installs_into_it(without_hello, pip):
     assert agent(without_hello, "ls ~/.local/bin/hello-box; . ~/venv/bin/activate && hello-box")[:2] == (0, f"hello from {HOME}/venv\n")
 
 
-VENV_CALLS = (f". ~/venv/bin/activate && pip {INSTALL}", f"sh -c '. ~/venv/bin/activate && pip {INSTALL}'", f"~/venv/bin/pip {INSTALL}",
-              f"~/venv/bin/python -m pip {INSTALL}")  # fmt: skip
+VENV_CALLS = (f". ~/venv/bin/activate && pip {INSTALL}", f"env -u BASH_ENV bash -c '. ~/venv/bin/activate && pip {INSTALL}'",
+              f"sh -c '. ~/venv/bin/activate && pip {INSTALL}'", f"~/venv/bin/pip {INSTALL}", f"~/venv/bin/python -m pip {INSTALL}")  # fmt: skip
 
 
 @pytest.mark.parametrize("call", VENV_CALLS)
@@ -117,12 +118,35 @@ def test_pip_of_a_venv_installs_into_it_however_it_is_called(without_hello, call
     assert agent(without_hello, "ls ~/.local/bin/hello-box 2>/dev/null; ~/venv/bin/hello-box")[1] == f"hello from {HOME}/venv\n"
 
 
-def test_with_pip_user_a_venv_refuses_as_outside(with_variable):
-    """Why the product does not set it: pip falls back to the home by itself where /usr is read-only."""
-    assert agent(with_variable, f"pip {INSTALL} && type -P hello-box")[:2] == (0, f"{HOME}/.local/bin/hello-box\n")
-    for script in VENV_CALLS:
+@pytest.mark.parametrize("pip", ["pip", "python3 -m pip", "sudo pip"])
+def test_with_the_variable_pip_installs_into_the_agents_home_and_into_an_activated_venv(with_variable, pip):
+    assert agent(with_variable, f"{pip} {INSTALL} && type -P hello-box")[:2] == (0, f"{HOME}/.local/bin/hello-box\n")
+    with_variable.root(f"rm -rf {HOME}/.local/lib/python3* {HOME}/.local/bin/hello-box", check=True)
+    assert agent(with_variable, f". ~/venv/bin/activate && {pip} {INSTALL} && hello-box")[:2] == (0, f"hello from {HOME}/venv\n")
+
+
+def test_a_venv_that_is_new_and_left_again(with_variable):
+    script = f"cd /tmp && python3 -m venv v && . v/bin/activate && pip {INSTALL.replace('./', DEMO + '/')} && hello-box && deactivate"
+    status, out, said = agent(with_variable, f"set -eu; {script}; echo \"$PIP_USER\"")
+    assert (status, out) == (0, "hello from /tmp/v\n1\n"), said
+
+
+def test_a_script_with_bash_in_its_first_line_too(with_variable):
+    script = f"printf '#!/bin/bash\\nset -euo pipefail\\n. ~/venv/bin/activate\\npip {INSTALL}\\nhello-box\\n' >s; chmod +x s; ./s; s=$?; rm s; exit $s"
+    assert agent(with_variable, script)[:2] == (0, f"hello from {HOME}/venv\n")
+
+
+def test_with_the_variable_and_without_the_guard_pip_refuses(with_variable):
+    """Where nothing reads BASH_ENV: this is what the guard is for, and where it does not reach; and why the variable is not a default."""
+    for script in VENV_CALLS[1:]:
         status, _, said = agent(with_variable, script)
         assert status != 0 and "Can not perform a '--user' install" in said, (script, status, said)
+
+
+def test_the_seeded_bashrc_guards_an_interactive_shell(with_variable):
+    lines = f". ~/venv/bin/activate\npip {INSTALL}\nhello-box\necho \"<${{PIP_USER-unset}}>\"\ndeactivate\necho \"<$PIP_USER>\"\n"
+    status, out, said = agent(with_variable, f"bash --noediting --rcfile {RC} -i 2>/dev/null", input=lines.encode())
+    assert (status, out) == (0, f"hello from {HOME}/venv\n<unset>\n<1>\n"), said
 
 
 def test_the_agents_node_keeps_what_it_compiles_and_the_projects_does_not(packages):
@@ -134,7 +158,8 @@ def test_the_agents_node_keeps_what_it_compiles_and_the_projects_does_not(packag
 
 
 def test_bash_reads_no_file_of_the_product_before_a_script(packages):
-    assert agent(packages, "bash -xc true; bash -vc :; bash -c 'declare -F; declare -p BASH_ENV' 2>&1")[1:] == (
+    """Only where PIP_USER is 1 it has something to guard."""
+    assert agent(packages, "bash -xc true; bash -c 'declare -F; declare -p BASH_ENV' 2>&1")[1:] == (
         "bash: line 1: declare: BASH_ENV: not found\n", "+ true\n")  # fmt: skip
 
 
@@ -158,7 +183,7 @@ def test_shims_of_mise_shadow_programs_of_the_same_name(packages):
 
 def test_the_files_that_a_home_begins_with_are_roots(machine):
     listed = machine.root("cd /usr/share/pi-agent && find . -printf '%P %U:%G %m\n' | sort", check=True).stdout.decode().splitlines()
-    for line in ("npmrc 0:0 644", "agents/compile-cache.cjs 0:0 644", "defaults/.yarnrc 0:0 644", "defaults/.profile 0:0 644",
+    for line in ("bash-env.sh 0:0 644", "defaults/.bashrc 0:0 644", "npmrc 0:0 644", "agents/compile-cache.cjs 0:0 644", "defaults/.yarnrc 0:0 644", "defaults/.profile 0:0 644",
                  "defaults/.config/mise/config.toml 0:0 644", "defaults/.config/mise 0:0 755"):  # fmt: skip
         assert line in listed, listed
     assert machine.root(["stat", "-c", "%U:%G %a", "/usr/libexec/pi-agent/shims/sudo", "/usr/libexec/pi-agent/shims"]).stdout == b"root:root 755\n" * 2

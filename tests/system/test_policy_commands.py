@@ -218,7 +218,9 @@ def editor(machine, script):
 @contextlib.contextmanager
 def editing(machine, script, user="root", program="pi-agentctl edit", env=None):
     editor(machine, script)
-    with Shell(machine, user=user, cwd="/", command=["sh", "-c", f"{program}; echo status=$?="], env={"EDITOR": EDITOR, **(env or {})}) as shell:
+    # Without colours and in one line, for what is expected below; tests/system/test_terminal_width.py is about both.
+    plain = {"EDITOR": EDITOR, "NO_COLOR": "1", **(env or {})}
+    with Shell(machine, user=user, cwd="/", command=["sh", "-c", f"stty cols 400; {program}; echo status=$?="], env=plain) as shell:
         yield shell
 
 

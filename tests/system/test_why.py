@@ -101,7 +101,7 @@ def test_a_host_is_asked_about_anywhere(asked):
     done = asked.run(["pi-agentctl", "why", "github.com"], user="alice", cwd="/home/alice")
     assert done.returncode == 0 and b"github.com:443: may be reached\n" in done.stdout and b"this directory is in no root" in done.stdout, done
     assert b"no root" not in asked.run(["pi-agentctl", "why", "github.com"], user="alice", cwd=DEMO).stdout
-    done = asked.run(["pi-agentctl", "why", "github.com", "README.md"], user="alice", cwd="/home/alice")
+    done = asked.run(["pi-agentctl", "why", "github.com", "./README.md"], user="alice", cwd="/home/alice")
     assert done.returncode == 77 and b"/home/alice" in done.stderr, done
 
 

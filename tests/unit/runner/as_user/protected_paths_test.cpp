@@ -85,7 +85,7 @@ TEST_CASE("protects what other version control takes programs from, also what is
     const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
     CHECK(found.read_only == Texts{".hg/requires", "app/.jj/repo/store/git/config", "app/.bzr"});
     CHECK(found.placeholders == Texts{".hg/hgrc", ".hg/hgrc-not-shared", "app/.jj/repo/config.toml", "app/.jj/workspace-config.toml",
-                                      "app/.jj/repo/store/git/hooks", "app/in/branch/branch.conf"});
+                                      "app/.jj/repo/store/git/commondir", "app/.jj/repo/store/git/hooks", "app/in/branch/branch.conf"});
     send_packet(child.channel(), order_for_tree(0), {}, in_seconds(1));
     CHECK(decode_paths(child.receive_long(child_patience_seconds)) == found.placeholders);
     CHECK(std::filesystem::is_directory(project.directory / "app/.jj/repo/store/git/hooks"));
