@@ -7,6 +7,7 @@ from target import Outcome
 pytestmark = pytest.mark.position("agent")
 
 HOOK = f"[hooks]\\nprecommit = {PLACE}/program\\npre-status = {PLACE}/program\\n"
+PARENT = PLACE.rpartition("/")[0]
 MAKE = f"""
 set -e
 rm -rf {PLACE} {PLACE}-main {RAN}
@@ -54,7 +55,7 @@ def test_no_hook_of_mercurial_is_planted(what, prove, mercurial):
             target.machine.run(USE, cwd=PLACE, timeout=60)
             return Outcome(target.machine.root(["test", "-e", RAN]).returncode == 0, done)
         finally:
-            target.machine.root(f"rm -rf {PLACE} {PLACE}-main {PLACE}/../copied {RAN}", check=True)
+            target.machine.root(f"rm -rf {PLACE} {PLACE}-main {PARENT}/copied {RAN}", check=True)
 
     prove(attack, "protect", "protect-prefixes", "protect-missing", "protect-version-control", quick=True)
 

@@ -120,7 +120,7 @@ END"""),
     Case("jq, bc, awk, xmllint-like filters",
          "echo '{\"a\": [1, 2]}' | jq -c '.a | add'; echo '2^64' | bc; echo a b | awk '{print $2}'; seq 5 | paste -sd+ | bc", "", "jq bc"),
     Case("bash traces and shows what a script does, and nothing before it", "bash -xc 'echo hi'; bash -vc 'echo hi'; bash -xc ': $-'"),
-    Case("a linker's path of the project is searched", "./h", "printf 'int one(void) { return 1; }\n' >l.c; printf '#include <stdio.h>\nint one(void); int main(void) { printf(\"%d\\n\", one()); }\n' >h.c; "
+    Case("a linker's path of the project is searched", "./h", "printf 'int one(void) { return 1; }\n' >l.c; printf '#include <stdio.h>\nint one(void); int main(void) { return one() == 1 ? puts(\"found\") < 0 : 1; }\n' >h.c; "
          "mkdir lib; gcc -shared -fPIC -o lib/libone.so l.c; gcc -o h h.c -Llib -lone", "gcc", variables=(("LD_LIBRARY_PATH", "/home/alice/projects/work/lib:/home/alice/lib"),)),
     Case("dash, bash, zsh and fish run scripts", "for s in dash bash zsh; do $s -c 'echo $((6 * 7))'; done; fish -c 'math 6 x 7'", "", "dash zsh fish"),
     Case("bash reads the user's .bashrc where it is interactive", "bash -ic 'hello; echo $SET' 2>/dev/null",
