@@ -14,6 +14,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t services_limit = 64U << 10U;
+constexpr std::size_t entry_limit = 64U << 20U; // a group of a hundred thousand members
 constexpr std::size_t subordinate_limit = 16U << 20U;
 constexpr std::array<std::string_view, 2> own_services = {"files", "systemd"}; // whose answer "not found" is the whole truth
 
@@ -44,37 +45,52 @@ std::string stamp_of_files()
     return stamp;
 }
 
+// Calls `take` with each entry that `next`, getpwent_r(3) or getgrent_r(3), gives. False where the list ended for another reason than its
+// end.
+template <typename Entry>
+bool visit_each(int (*next)(Entry *, char *, std::size_t, Entry **), const std::function<void(const Entry &)> &take)
+{
+    std::vector<char> room(std::size_t{1} << 16U);
+    for (;;) {
+        Entry entry{};
+        Entry *found = nullptr;
+        const int problem = next(&entry, room.data(), room.size(), &found);
+        if (problem == ERANGE && room.size() < entry_limit)
+            room.resize(room.size() * 2);
+        else if (problem != 0 || found == nullptr)
+            return problem == 0 || problem == ENOENT;
+        else
+            take(entry);
+    }
+}
+
 // The first entry of a name or number counts, as for those who ask for one. Empty where each question must reach the database.
 std::optional<AccountTable> read_table()
 {
     if (!lists_everybody(services_text())) return std::nullopt;
     AccountTable table;
     std::unordered_map<std::string, std::vector<gid_t>> groups; // by member
-    errno = 0;                                                  // an end that has a reason is none of the list
     ::setgrent();                                               // NOLINT(concurrency-mt-unsafe): this program has one thread
-    while (const auto *entry = ::getgrent()) {                  // NOLINT(concurrency-mt-unsafe)
-        table.groups.emplace(entry->gr_name, Gid(entry->gr_gid));
-        table.group_names.emplace(entry->gr_gid, entry->gr_name);
-        for (char **member = entry->gr_mem; *member != nullptr; ++member)
-            groups[*member].push_back(entry->gr_gid);
-    }
-    bool is_usable = errno == 0 || errno == ENOENT;
+    bool is_whole = visit_each<group>(::getgrent_r, [&](const group &entry) {
+        table.groups.emplace(entry.gr_name, Gid(entry.gr_gid));
+        table.group_names.emplace(entry.gr_gid, entry.gr_name);
+        for (char **member = entry.gr_mem; *member != nullptr; ++member)
+            groups[*member].push_back(entry.gr_gid);
+    });
     ::endgrent(); // NOLINT(concurrency-mt-unsafe)
-    errno = 0;
-    ::setpwent();                                                                     // NOLINT(concurrency-mt-unsafe)
-    while (const auto *entry = ::getpwent()) {                                        // NOLINT(concurrency-mt-unsafe)
-        is_usable = is_usable && entry->pw_dir != nullptr && entry->pw_dir[0] == '/'; // find_account says what is wrong
-        if (!is_usable) continue;
-        Account account{entry->pw_name, Uid(entry->pw_uid), Gid(entry->pw_gid), entry->pw_dir, {entry->pw_gid}};
+    ::setpwent(); // NOLINT(concurrency-mt-unsafe)
+    const bool has_users = visit_each<passwd>(::getpwent_r, [&](const passwd &entry) {
+        is_whole = is_whole && entry.pw_dir != nullptr && entry.pw_dir[0] == '/'; // find_account says what is wrong
+        if (!is_whole) return;
+        Account account{entry.pw_name, Uid(entry.pw_uid), Gid(entry.pw_gid), entry.pw_dir, {entry.pw_gid}};
         if (const auto more = groups.find(account.name); more != groups.end())
             for (const gid_t gid : more->second)
                 if (std::ranges::find(account.groups, gid) == account.groups.end()) account.groups.push_back(gid);
-        table.names.emplace(entry->pw_uid, account.name);
+        table.names.emplace(entry.pw_uid, account.name);
         table.accounts.emplace(account.name, std::move(account));
-    }
-    is_usable = is_usable && (errno == 0 || errno == ENOENT) && table.names.contains(0);
+    });
     ::endpwent(); // NOLINT(concurrency-mt-unsafe)
-    return is_usable ? std::optional(std::move(table)) : std::nullopt;
+    return is_whole && has_users && table.names.contains(0) ? std::optional(std::move(table)) : std::nullopt;
 }
 
 // As long as the files are the same, and for a second.

@@ -59,10 +59,9 @@ std::string alias_of(const std::string &project_path);
 // Names below /etc of the files that are copied from the host.
 std::vector<std::string> shown_etc_files();
 
-// Copies of what packages have in /etc and nobody changed, which apply and dpkg make (admin/host/package_files.cpp), and where sessions see
-// them. Links in a session's /etc lead there.
+// Copies of what packages have in /etc and nobody changed, which apply and dpkg make (admin/host/package_files.cpp). Sessions see them at
+// the same place, and links in a session's /etc lead there.
 constexpr const char *package_files_directory = "/var/lib/pi-agent/etc";
-constexpr const char *package_files_inside = "/run/pi-agent/etc";
 
 // A line of passwd(5) or group(5) for each of these and nobody else. The accounts come from the host's user database, wherever it keeps
 // them. Names that these files cannot hold are left out.

@@ -32,8 +32,6 @@ def weak_machine(machine_name):
         booted.create(agent=None)
         booted.install(Build(machine_name, **WITH_SEAMS))
         booted.boot()
-        # Where a session has no root tree of its own, what is attached to it late needs these places on the host.
-        booted.root(["mkdir", "-p", "/run/pi-agent/etc"], check=True)
         yield booted
         record_check.require_valid(booted, forms=False)
         booted.stop()

@@ -101,7 +101,7 @@ LOOK_AGAIN = "pi-agentctl apply --package-files"
 def in_a_session(path, needle):
     def attack(target):
         target.machine.root(LOOK_AGAIN, check=True)
-        done = target.pi("sh", "-c", f"cat {path}; cat /run/pi-agent/etc{path[4:]}")
+        done = target.pi("sh", "-c", f"cat {path}; cat /var/lib/pi-agent/etc{path[4:]}")
         return Outcome(needle in done.stdout, done)
 
     return attack

@@ -39,7 +39,7 @@ FORMS = {
     "PI_AGENT_CODE": r"E(6[49]|7[01578])(-[a-z0-9-]+)?|[a-z]+(-[a-z]+)*",
     "PI_AGENT_HOST": r"[a-z0-9._:*-]{1,253}",
     "PI_AGENT_PORT": r"[1-9]\d{0,4}",
-    "PI_AGENT_KEY": r"network\.hosts|providers",
+    "PI_AGENT_KEY": r"network\.(hosts|via|via_login_file)|providers",
     "PI_AGENT_WHERE": TEXT,
     "PI_AGENT_COUNT": POSITIVE,
     "PI_AGENT_REASON": TEXT,

@@ -120,7 +120,8 @@ def test_a_server_of_the_session_is_found_by_the_hosts_name_and_by_names_that_it
 def test_the_agent_hears_that_its_gate_has_ended(hosts):
     with hosts.popen(["pi", "sh", "echo $PI_AGENT_SESSION; read go; pi-agent-why provider.example || echo $?"], cwd=DEMO) as process:
         identity = read_line(process).decode().strip()
-        hosts.root(f"systemctl kill --signal=KILL pi-agent-gate-{identity}.service", check=True)
+        unit = f"pi-agent-gate-{identity}.service"
+        hosts.root(f"systemctl kill --signal=KILL {unit}; for i in $(seq 100); do systemctl -q is-active {unit} || exit 0; sleep 0.1; done; exit 1", check=True)
         out, err = process.communicate(b"go\n", timeout=30)
     assert b"the gate of this session has ended" in out and out.endswith(b"1\n"), (out, err)
 

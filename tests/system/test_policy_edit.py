@@ -263,6 +263,7 @@ def test_users_d_without_a_file_is_in_nobodys_way(host):
     machine.root(["chmod", "0711", USERS], check=True)  # whose users cannot list it: there may be a file
     machine.root(["rm", f"{USERS}/bob.yaml"], check=True)
     assert pi(machine, "--version", user="eve", cwd="/srv/devs").returncode == INVALID
+    machine.root("rm -rf /var/lib/pi-agent/users/eve", check=True)  # of the account that all shared
     said(machine, "set", "agent.accounts", "per-user")
     assert owner_and_mode(machine, USERS) == "root:root 711"
 

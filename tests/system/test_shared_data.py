@@ -28,7 +28,7 @@ def data(machine):
 def test_a_session_sees_the_data_as_its_user_does_and_changes_nothing(machine, playing_policy):
     playing_policy(READABLE)
     done = pi(machine, "sh", f"{SEEN}; cat /data/sets/own; ls -A /data; touch /data/sets/new 2>&1; echo x >>/data/sets/own")
-    assert done.stdout.decode().splitlines()[:4] == ["all", "group", "sets", "sets"], done
+    assert done.stdout.decode().splitlines()[:4] == ["all", "group", "closed", "sets"], done
     assert b"/data/sets/own: Permission denied" in done.stderr, "what only its owner may read"
     assert b"Read-only file system" in done.stdout + done.stderr, done
     told = messages(done) if done.stderr.startswith(b"pi: ") else done.stderr.decode().splitlines()

@@ -38,7 +38,7 @@ READ = {
 READ |= {f"pi-agentctl help {name}": "alice" for name in COMMANDS if " " not in name}
 READ |= {f"pi-agentctl {name} --help": "alice" for name in COMMANDS if " " in name}
 TABLES = ("sessions", "history", "denials", "state", "agent list")
-FOR_PROGRAMS = ("check --json", "explain --user alice --json", "show --user alice --json", "schema", "get network", "history --json", "sudoers", "metrics")
+FOR_PROGRAMS = ("check --json", "explain --user alice --json", "show --user alice --json", "get network", "history --json", "sudoers", "metrics")
 # Long in every way: words, names and lines of a file under which a caret stands.
 UNFIT = STANDARD_POLICY + "limits: {memory: 4096G, cpu: 12345}  # " + "x" * 90 + "\nbox_note: true\nview_paths: [/srv/no/such/directory/of/this/host, /etc/nothing]\n"
 
@@ -107,20 +107,6 @@ def test_tables_fit(machine, terminals):
     for command in TABLES:
         for line in plain(shown(terminals["root"], f"pi-agentctl {command}")).splitlines():
             assert len(line) <= COLUMNS, (command, line)
-
-
-def test_the_questions_of_init_are_wrapped(machine, terminals):
-    shell = terminals["root"]
-    shell.enter("pi-agentctl init --output /root/of-init.yaml")
-    shell.expect(rb"1\. Who")
-    for number in (2, 3, 4):
-        shell.type("\n")
-        shell.expect(f"{number}\\. Wh")
-    shell.type("\n")
-    shell.expect("ready> $", seconds=30)
-    machine.root(["rm", "-f", "/root/of-init.yaml"], check=True)
-    begin = shell.seen.rindex(b"pi-agentctl init --output")
-    assert too_wide(shell.seen[begin:].replace(b"\r\n", b"\n")) == [], shell.seen[begin:]
 
 
 def test_what_is_for_programs_stays_as_it_is_on_a_terminal(machine, terminals):

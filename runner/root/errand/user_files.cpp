@@ -270,7 +270,7 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
     for (const auto &path : unchanged.paths)
         if (shown_of_etc(path) == ShownOfEtc::nothing && !session.has("root/etc/" + path.substr(0, path.find('/')))) links.push_back(path);
     for (const auto &path : links) // later: the first link of a directory would hide the others
-        session.make_link("root/etc/" + path, std::string(package_files_inside) + "/" + path);
+        session.make_link("root/etc/" + path, std::string(package_files_directory) + "/" + path);
     child_.reset();
     return notices;
 }

@@ -176,9 +176,9 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
         show_part_of_etc(root, session, "/etc", late);
     if (view.view == View::minimal) stand_in_for_apt(session, view);
     if (view.view == View::minimal && path_exists(package_files_directory)) {
-        session.make_directory(std::string(package_files_inside).substr(1));
+        session.make_directory(std::string("root") + package_files_directory);
         const UniqueFd files = open_trusted(package_files_directory, O_PATH | O_DIRECTORY, "copies of packages' files");
-        late.push_back({clone_read_only(root, files), package_files_inside});
+        late.push_back({clone_read_only(root, files), package_files_directory});
     }
     const std::string devices = "/sys/devices/system"; // processors and memory: tools choose their size by them
     session.make_directory(devices.substr(1));
