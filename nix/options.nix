@@ -4,7 +4,10 @@ let
   inherit (lib) literalExpression mkOption recursiveUpdate setAttrByPath splitString types;
   keys = import ./keys.nix;
 
-  # Each value of a mapping may be what one of its keys takes. Which key takes what, `pi-agentctl check` knows.
+  # Each value of a mapping is what its key takes. Of keys that are none, assertions.nix tells.
+  fits = properties: value: builtins.all
+    (name: !(properties ? ${name}) || value.${name} ? _type || (typeOf properties.${name}).check value.${name}) # mkIf and its like have a _type
+    (builtins.attrNames value);
   bare = schema: removeAttrs schema [ "description" "default" "examples" ];
   typeOf = schema:
     if schema ? enum then types.enum schema.enum
@@ -14,11 +17,11 @@ let
       integer = types.int;
       string = types.str;
       array = types.listOf (typeOf schema.items);
-      object = types.attrsOf (
-        if schema ? properties then types.oneOf (map typeOf (lib.unique (map bare (builtins.attrValues schema.properties))))
-        else if schema ? additionalProperties then typeOf schema.additionalProperties
-        else types.anything
-      );
+      object =
+        if schema ? properties then
+          let mapping = types.attrsOf (types.oneOf (map typeOf (lib.unique (map bare (builtins.attrValues schema.properties))))); in
+          mapping // { check = value: mapping.check value && fits schema.properties value; } # as types.addCheck
+        else types.attrsOf (if schema ? additionalProperties then typeOf schema.additionalProperties else types.anything);
     }.${schema.type};
 
   declare = entry: setAttrByPath (splitString "." entry.option) (mkOption {

@@ -37,7 +37,7 @@ WRONG = {
     "wheel_only": ("keeps sudo from everybody outside of wheel, and so from users of m3ta.pi-agent.hostUsers (bob)", "take it back"),
     "agent_on_path": ("environment.systemPackages holds the agent itself", "take it out, or say wrapper.hideDirectBinary = false"),
     "agent_on_path_of_a_user": ("users.users.<name>.packages of alice holds the agent itself", "take it out"),
-    "unknown_network": ("m3ta.pi-agent.network has ports", "it may have hosts and may_grant"),
+    "unknown_network": ("m3ta.pi-agent.network has ports", "it may have hosts, may_grant, via, direct and via_login_file"),
     "key_without_gate": ("m3ta.pi-agent.providers keeps keys out of sessions whose m3ta.pi-agent.network has no gate", "say network = { hosts = [ … ]; }"),
     "key_in_the_store": ("m3ta.pi-agent.providers.anthropic.key_file is in the store", "name a file that only root can read"),
     "users_key_in_the_store": ('hostUsers."alice".sshKey is in the store, which everybody can read', "name a file of the user's home"),
