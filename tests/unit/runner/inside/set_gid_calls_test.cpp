@@ -27,6 +27,12 @@ std::string asked_by(const std::function<long()> &call, bool has_own_numbers = f
     return in_child([&] {
         auto [ours, changers] = make_channel();
         std::string asked;
+        UniqueFd questions = install_agent_call_filter(SetGidCalls::asked);
+        const pid_t caller = ::fork(); // before the first thread: of a lock that a thread holds, a fork has a copy that nobody opens
+        if (caller == 0) {
+            errno = 0;
+            ::_exit(call() < 0 ? errno : 0);
+        }
         std::thread changer([&, channel = FdRef(changers)] {
             while (const auto packet = receive_packet(channel, Deadline::max())) {
                 struct stat facts {};
@@ -35,12 +41,6 @@ std::string asked_by(const std::function<long()> &call, bool has_own_numbers = f
                 send_packet(channel, encode(ModeAnswer{0}), {}, Deadline::max());
             }
         });
-        UniqueFd questions = install_agent_call_filter(SetGidCalls::asked);
-        const pid_t caller = ::fork();
-        if (caller == 0) {
-            errno = 0;
-            ::_exit(call() < 0 ? errno : 0);
-        }
         answer_agent_calls(std::move(questions), std::move(ours), has_own_numbers);
         int status = 0;
         ::waitpid(caller, &status, 0);
