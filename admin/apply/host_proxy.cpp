@@ -75,7 +75,7 @@ std::optional<HostProxy> proxy_of_text(const std::string &text, const std::strin
     constexpr std::string_view scheme = "http://";
     if (!text.starts_with(scheme) && text.find("://") != text.npos) return std::nullopt; // TLS to the proxy itself, or SOCKS
     std::string place = text.starts_with(scheme) ? text.substr(scheme.size()) : text;
-    place = place.substr(0, place.find('/'));
+    place.resize(std::min(place.size(), place.find('/')));
     const auto at = place.rfind('@');
     HostProxy proxy{{}, at == place.npos ? "" : without_percents(place.substr(0, at)), where};
     const auto parsed = parse_proxy(std::string(scheme) + (at == place.npos ? place : place.substr(at + 1)));

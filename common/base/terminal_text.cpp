@@ -207,7 +207,7 @@ FittedStream::~FittedStream()
 void FittedStream::stop()
 {
     if (stream_.rdbuf() != this) return;
-    sync();
+    FittedStream::sync();
     stream_.rdbuf(below_);
     stream_.setf(flags_ & std::ios_base::unitbuf);
 }

@@ -28,7 +28,7 @@ std::string fitted(std::string_view text, const TextTerminal &terminal);
 std::string as_failure(const std::string &text, const std::optional<TextTerminal> &terminal);
 
 // Fits what `stream` writes while it lives, where `fd`, to which the stream leads, is a terminal. A line without its end waits for a flush.
-class FittedStream : private std::streambuf {
+class FittedStream final : private std::streambuf {
 public:
     FittedStream(std::ostream &stream, int fd);
     ~FittedStream() override;

@@ -171,7 +171,7 @@ class Profile(unittest.TestCase):
         for shell in ("dash", "bash"):
             script = f'PATH=/usr/bin:/bin; . {DATA}/defaults/.profile.in; . {DATA}/defaults/.profile.in; echo "$PATH"'
             done = subprocess.run([shell, "-eu", "-c", script], env={"HOME": "/h", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
-            own = "/h/.local/share/mise/shims:/h/.local/bin:/h/.local/share/npm-global/bin:/h/.local/share/cargo/bin"
+            own = "/h/.local/share/mise/shims:/h/.local/bin:/h/.local/share/npm-global/bin:/h/.local/share/cargo/bin:/h/.local/share/go/bin"
             self.assertEqual((done.stdout, done.stderr), (f"{own}:@SHIM_DIR@:/usr/bin:/bin\n", ""))
 
 
