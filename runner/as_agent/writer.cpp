@@ -10,12 +10,27 @@ namespace {
 
 constexpr std::size_t kept_notice_limit = 20;
 
+// The reader died: it reports the reason itself, and every file that was written so far is whole.
+Failure reader_is_gone()
+{
+    return Failure(ExitStatus::limit, "the process that reads your configuration ended early; try again");
+}
+
 Packet receive_from_reader(FdRef transfer)
 {
     std::optional<Packet> packet = receive_packet(transfer, in_seconds(sync_patience_seconds));
-    // The reader died: it reports the reason itself, and every file that was written so far is whole.
-    if (!packet) throw Failure(ExitStatus::limit, "the process that reads your configuration ended early; try again");
+    if (!packet) throw reader_is_gone();
     return std::move(*packet);
+}
+
+void ask_reader(FdRef transfer, const std::vector<std::uint64_t> &numbers)
+{
+    try {
+        send_packet(transfer, encode(WantedNumbers{numbers}), {}, in_seconds(sync_patience_seconds));
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != EPIPE && failure.error_number() != ECONNRESET) throw;
+        throw reader_is_gone();
+    }
 }
 
 // Names what the agent had where its user has something else, up to a number.
@@ -69,7 +84,7 @@ public:
             send_progress(channel_,
                           "copying your configuration (" + std::to_string(done) + " of " + std::to_string(wanted_.size()) + " files)");
         }
-        send_packet(transfer_, encode(WantedNumbers{}), {}, in_seconds(sync_patience_seconds));
+        ask_reader(transfer_, {});
     }
 
 private:
@@ -79,7 +94,7 @@ private:
         std::vector<std::uint64_t> numbers;
         for (std::size_t index = from; index < until; ++index)
             numbers.push_back(wanted_[index].number);
-        if (!numbers.empty()) send_packet(transfer_, encode(WantedNumbers{numbers}), {}, in_seconds(sync_patience_seconds));
+        if (!numbers.empty()) ask_reader(transfer_, numbers);
         return until;
     }
 

@@ -196,5 +196,5 @@ def findings(machine, forms=True):
 
 def require_valid(machine, forms=True):
     found = findings(machine, forms)
-    shown = "\n".join(found[:20])
-    assert not found, f"the record of {machine.name} has {len(found)} faults:\n{shown}"
+    shown = " | ".join(found[:20])  # in one line: a summary shows the first of a message
+    assert not found, f"the record of {machine.name} has {len(found)} faults: {shown}"

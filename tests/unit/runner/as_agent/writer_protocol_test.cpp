@@ -75,6 +75,15 @@ TEST_CASE("a reader that ends at any step is a failure, and what was there stays
         CHECK(content_of(agent / "f0") == "old");
         CHECK(content_of(agent / "settings.json") == "{}\n");
     }
+    // Nor may it matter that nobody is there any more who could be asked.
+    const Written unasked = write_as_agent(
+        agent,
+        [&](FdRef transfer) {
+            fresh.send(transfer);
+            throw SystemFailure(EPIPE, "the end");
+        },
+        fresh, answer_honestly);
+    CHECK(text_of(unasked.caught) == "75 the process that reads your configuration ended early; try again");
     for (int answers = 0; answers < 3; ++answers) {
         CAPTURE(answers);
         int left = answers;
@@ -82,7 +91,7 @@ TEST_CASE("a reader that ends at any step is a failure, and what was there stays
             return left-- > 0 && answer_honestly(transfer, numbers, listing);
         };
         const Written written = write_with(agent, fresh, answer);
-        CHECK((written.caught.status == 75) == (answers < 2));
+        CHECK_MESSAGE((written.caught.status == 75) == (answers < 2), text_of(written.caught));
         for (int number = 0; number < 100; ++number) {
             const std::string content = content_of(agent / ("f" + std::to_string(number)));
             CHECK((content == "new" || content == "old"));
