@@ -39,8 +39,10 @@ def receive_order():
 
 
 def listeners_in(order):
-    """The number before the last text, which is the authorities' and empty."""
-    return struct.unpack("<Q", order[-16:-8])[0]
+    """The number before the last four fields, which are empty: the authorities, the proxy above, the direct hosts and the login."""
+    number_of, *empty = struct.unpack("<5Q", order[-40:])
+    assert empty == [0, 0, 0, 0], empty
+    return number_of
 
 
 def receive_listener():
