@@ -1,5 +1,7 @@
 """The children of the runner that have the user's or the agent's uid: what the user does to them while they work."""
 
+import json
+import re
 import time
 
 import pytest
@@ -176,12 +178,14 @@ tell(sudo.stderr.decode())
 
 def test_a_session_whose_wrapper_is_gone_does_not_get_beyond_its_configuration(prove):
     def attack(target):
-        newest = ["journalctl", "--identifier=pi-agent-runner", "--lines=1", "--output=cat"]
+        newest = ["journalctl", "--lines=1", "--output=json"]
+        since = json.loads(target.machine.root(newest, check=True).stdout)["__CURSOR"]
         before = target.quiet_traces()
         target.play(GONE_AT_ONCE)
         target.machine.root(["journalctl", "--sync"], check=True)
-        told = target.machine.root(newest, check=True).stdout.decode()
+        told = target.machine.root(["journalctl", f"--after-cursor={since}", "--output=cat"], check=True).stdout.decode()
         target.expect_traces(before)
-        return Outcome("ended while it was being prepared" not in told, told)
+        assert "ended while it was being prepared" in told, told  # by whoever noticed
+        return Outcome(re.search(r"^Started (pi-agent-.*\.(service|scope)|\S* - .*pi-agent)", told, re.MULTILINE) is not None, told)
 
     prove(attack, "sync-ends-with-session")
