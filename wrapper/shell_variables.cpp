@@ -68,19 +68,38 @@ std::string own_description(const EarlyLook &look)
     return "";
 }
 
+// `value` is PATH. A directory there may be a link to what a session shows, as fnm and nix make them. The runner judges names alone, so
+// each directory comes with its own name behind it.
+std::string with_link_targets(const UserPaths &paths, std::string_view value)
+{
+    std::string text;
+    for (const auto directory : split(value, ':')) {
+        text.append(text.empty() ? "" : ":").append(directory);
+        if (!directory.starts_with('/')) continue;
+        try {
+            const std::string target = paths.follow(std::string(directory))->path;
+            if (target != directory && target.find(':') == std::string::npos) text.append(":").append(target);
+        } catch (const Failure &) { // best_effort: nothing exists there, or an agent made a link that leads out of where agents write
+        }
+    }
+    return text;
+}
+
 } // namespace
 
 void put_variables_into(Request &request, const EarlyLook &look)
 {
     std::set<std::string> kept_out;
+    const UserPaths paths(look.agents);
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string assignment = *entry;
         const std::size_t equals = assignment.find('=');
         if (equals == std::string::npos) continue;
         const std::string name = assignment.substr(0, equals);
         const bool is_path_of_terminals = name == "TERMINFO" && !is_written_out(std::string_view(assignment).substr(equals + 1));
-        if (is_passed_variable(name) && !is_path_of_terminals) request.presentation.push_back(assignment);
         const std::string value = assignment.substr(equals + 1);
+        if (is_passed_variable(name) && !is_path_of_terminals)
+            request.presentation.push_back(name == "PATH" ? "PATH=" + with_link_targets(paths, value) : assignment);
         const bool is_other_place = has_word(agent_directory_names, name) && value != look.read_as_user.front(); // its configuration
         if (!value.empty() && (is_other_place || !providers_of_key(name).empty())) kept_out.insert(name);
     }

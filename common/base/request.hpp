@@ -15,7 +15,7 @@ inline constexpr std::string_view toolchain_names =
     "ANDROID_HOME ANDROID_SDK_ROOT CONDA_PREFIX DOTNET_ROOT GOROOT JAVA_HOME LMOD_DIR LMOD_PKG MODULESHOME VIRTUAL_ENV";
 // The same, of several places with colons between them, as compiler modules set them (module(1)).
 inline constexpr std::string_view place_list_names =
-    "C_INCLUDE_PATH CMAKE_PREFIX_PATH CPATH CPLUS_INCLUDE_PATH LD_LIBRARY_PATH LIBRARY_PATH MODULEPATH PKG_CONFIG_PATH";
+    "C_INCLUDE_PATH CMAKE_PREFIX_PATH CPATH CPLUS_INCLUDE_PATH LD_LIBRARY_PATH LIBRARY_PATH MODULEPATH PERL5LIB PKG_CONFIG_PATH";
 // By which the user's own agent finds its directories. Their names are passed on, where a session has others.
 inline constexpr std::string_view agent_directory_names = "PI_CODING_AGENT_DIR PI_CODING_AGENT_SESSION_DIR";
 

@@ -14,6 +14,7 @@ enum class HomeKind {
 };
 
 struct ShownOfHome {
+    std::string_view language; // for docs/concepts/toolchain-directories.md
     HomeKind as;
     std::string_view paths; // below the home
 };

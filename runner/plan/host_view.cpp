@@ -337,6 +337,13 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
             judged.presentation.push_back(assignment);
         }
     }
+    constexpr std::array<std::string_view, 3> place_variables[] = {
+#include "runner/place_variables.inc"
+    };
+    for (const auto &[name, directory, rest] : place_variables)
+        for (const auto &[outside, inside] : places.toolchains)
+            if (outside == inside && outside.ends_with(directory))
+                judged.presentation.push_back(fmt::format("{}={}{}", name, inside, rest));
     if (refused_of_git.empty())
         judged.presentation.insert(judged.presentation.end(), of_git.begin(), of_git.end());
     else

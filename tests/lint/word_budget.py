@@ -12,6 +12,7 @@ MAX_WORDS = 60000
 # Pages that tests write (CONTRIBUTING.md has the table), and the texts of `pi-agentctl explain CODE`, which the build takes from their page. Parts of other pages that tests write are not counted either: prose.py knows their marks.
 MADE = (
     "docs/assurance.md",
+    "docs/concepts/toolchain-directories.md",
     "docs/reference/differences.md",
     "docs/reference/doors.md",
     "docs/reference/policy.md",

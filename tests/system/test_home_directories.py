@@ -20,6 +20,7 @@ READABLE = {
     ".cargo/bin": ".cargo/bin",
     ".sdkman": ".sdkman",
     "go/bin": "go/bin",
+    ".foundry/bin": ".foundry/bin",
 }
 CACHES = {
     ".cache/pip": ".cache/pip",
@@ -37,9 +38,12 @@ CACHES = {
     ".cache/huggingface": ".cache/huggingface",
     ".dotnet": ".dotnet",
     "miniforge3": "miniforge3",
+    ".local/state/mise/trusted-configs": ".local/state/mise/trusted-configs",
+    ".platformio/packages": ".platformio/packages",
+    ".terraform.d/plugin-cache": ".terraform.d/plugin-cache",
 }
 # At their own path, too, and what a session changes at one it finds at the other.
-ENVIRONMENTS = [".dotnet", ".local/share/pnpm", "miniforge3"]
+ENVIRONMENTS = [".dotnet", ".local/share/pnpm", "miniforge3", ".platformio/packages", ".terraform.d/plugin-cache"]
 EVERYTHING = {**READABLE, **CACHES}
 # Row C5, and others of their kind.
 CREDENTIALS = [
@@ -53,6 +57,7 @@ CREDENTIALS = [
     ".npmrc",
     ".ssh/id_ed25519",
     ".android/adbkey",
+    ".ansible/galaxy_token",
     ".bunfig.toml",
     ".cabal/config",
     ".cache/huggingface/token",
@@ -63,8 +68,10 @@ CREDENTIALS = [
     ".config/hatch/config.toml",
     ".config/nix/nix.conf",
     ".config/pypoetry/auth.toml",
+    ".config/solana/id.json",
     ".deno/credentials.json",
     ".docker/config.json",
+    ".foundry/keystores/main",
     ".dotnet/corefx/cryptography/x509stores/my/key.pfx",
     ".gem/credentials",
     ".hex/hex.config",
@@ -76,9 +83,11 @@ CREDENTIALS = [
     ".nuget/NuGet/NuGet.Config",
     ".opam/plugins/opam-publish/alice.token",
     ".pub-cache/credentials.json",
+    ".platformio/appstate.json",
     ".pypirc",
     ".rye/credentials",
     ".stack/upload/credentials.json",
+    ".terraform.d/credentials.tfrc.json",
     "miniforge3/.condarc",
 ]
 FINGERPRINT = r"find . -printf '%p %y %U:%G %m %s %T@ %l\n' -type f -exec sha256sum {} + | sort"

@@ -184,6 +184,6 @@ def test_shims_of_mise_shadow_programs_of_the_same_name(packages):
 def test_the_files_that_a_home_begins_with_are_roots(machine):
     listed = machine.root("cd /usr/share/pi-agent && find . -printf '%P %U:%G %m\n' | sort", check=True).stdout.decode().splitlines()
     for line in ("bash-env.sh 0:0 644", "defaults/.bashrc 0:0 644", "npmrc 0:0 644", "agents/compile-cache.cjs 0:0 644", "defaults/.yarnrc 0:0 644", "defaults/.profile 0:0 644",
-                 "defaults/.config/mise/config.toml 0:0 644", "defaults/.config/mise 0:0 755"):  # fmt: skip
+                 "defaults/.config/mise/config.toml 0:0 644", "defaults/.config/pnpm/rc 0:0 644", "defaults/.local/lib/python3.13/site-packages/pi-agent-user.pth 0:0 644", "defaults/.config/mise 0:0 755"):  # fmt: skip
         assert line in listed, listed
     assert machine.root(["stat", "-c", "%U:%G %a", "/usr/libexec/pi-agent/shims/sudo", "/usr/libexec/pi-agent/shims"]).stdout == b"root:root 755\n" * 2

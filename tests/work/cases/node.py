@@ -69,6 +69,18 @@ CASES = [
          "printf 'const test = require(\"node:test\");\\ntest(\"f\", () => require(\"./f.js\").f(0));\\n' >f.test.js", "node"),
     Case("yarn runs a workspace", "yarn install --offline --silent; yarn workspaces --silent run say | grep -E '^(a|b)$'", SPACES, "node yarn", ignored=(
          "node_modules/.yarn-integrity",)),
+    Case("pnpm adds to what the user's pnpm installed",
+         "pnpm add --offline --reporter=silent ./store/more-1.0.0.tgz; node -p 'require(\"more\")()'; node app.js", PACKED +
+         "cp -r store/leaf store/more; sed -i 's/\"leaf\"/\"more\"/' store/more/package.json; (cd store && npm pack --silent --offline ./more >/dev/null)\n"
+         "pnpm install --offline --reporter=silent", "node pnpm", ignored=("node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
+    Case("what pnpm installs names the user's store, for the next pnpm outside",
+         "pnpm install --offline --reporter=silent; pnpm store path | sha256sum; grep -o '[^\" ]*/pnpm/store[^\" ]*' node_modules/.modules.yaml | sha256sum",
+         PACKED + "mkdir -p ~/.local/share/pnpm", "node pnpm", ignored=("node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
+    Case("a project's own store of pnpm stays its own", "pnpm store path", "echo '{}' >package.json; echo store-dir=$PWD/kept >.npmrc; mkdir -p ~/.local/share/pnpm", "node pnpm"),
+    Case("npm complains of no variable of a session", "npm config get fund", "mkdir -p ~/.local/share/pnpm", "npm"),
+    Case("a node of fnm that PATH reaches by a link runs", "fnm-node", saying("~/.local/share/fnm/node-versions/v24.1.0/installation/bin/fnm-node", "of fnm") +
+         "mkdir -p ~/.local/state/fnm_multishells; ln -s ~/.local/share/fnm/node-versions/v24.1.0/installation ~/.local/state/fnm_multishells/1_2",
+         variables=(("PATH", "/home/alice/.local/state/fnm_multishells/1_2/bin:/usr/local/bin:/usr/bin:/bin"),)),
     Case("a tree that pnpm made outside works", "node app.js; node_modules/.bin/leaf", PACKED + "pnpm install --offline --reporter=silent",
          "node pnpm", ignored=("node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
     Case("vite serves a project", "vite --host 127.0.0.1 --port 5188 >log 2>&1 & server=$!; " + ASK.format(5188, "main.js") + "; rm -f log",

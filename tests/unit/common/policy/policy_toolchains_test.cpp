@@ -71,6 +71,16 @@ TEST_CASE("what holds, is or lies in what no session is shown is refused by name
     CHECK(contains(problems_with("toolchains: {caches: [~/.ssh/x]}\n"), "'~/.ssh/x' belongs to ~/.ssh, which no session is shown"));
 }
 
+TEST_CASE("beside toolchains that are shown lie tokens and private keys that are not")
+{
+    for (const auto *path : {".Renviron", ".ansible/galaxy_token", ".config/solana/id.json", ".espressif/rainmaker",
+                             ".foundry/keystores/main", ".jupyter/jupyter_server_config.json", ".local/share/jupyter/runtime",
+                             ".platformio/appstate.json", ".terraform.d/credentials.tfrc.json"})
+        CHECK_MESSAGE(problem_of_secrets(path), path);
+    for (const auto *path : {".ansible", ".espressif", ".foundry", ".local/share/jupyter", ".platformio", ".terraform.d"})
+        CHECK_MESSAGE(problem_of_home_directory(std::string("~/") + path), path);
+}
+
 TEST_CASE("only plain directories of the home")
 {
     for (const auto *path : {"/srv/tools", "tools", "'~'", "~/", "~bob/tools", "~/a//b", "~/../bob/tools", "~/a/."})
@@ -133,6 +143,11 @@ TEST_CASE("tools inside look where their variables lead them")
     CHECK(is_at_own_path(".virtualenvs", true));
     CHECK_FALSE(is_at_own_path(".npm", true));
     CHECK(place_in_agent_home(".npm") == ".npm");
+    for (const auto *path : {".local/lib", "bin"}) // an agent's own pip and people's own scripts
+        CHECK_MESSAGE((place_in_agent_home(path).empty() && is_at_own_path(path, false)), path);
+    // Links of projects and the programs there name these by the user's home.
+    for (const auto *path : {".cache/R/renv", ".local/share/jupyter/kernels", ".platformio/penv", ".terraform.d/plugin-cache", "quicklisp"})
+        CHECK_MESSAGE(is_at_own_path(path, true), path);
 }
 
 TEST_CASE("the default lists keep the rules of the others")

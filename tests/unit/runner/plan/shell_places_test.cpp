@@ -121,6 +121,7 @@ TEST_CASE("of a list of places what a session shows passes, and nothing is told 
     CHECK(judged("LD_LIBRARY_PATH=/opt/gcc/lib64:/home/alice/lib:.::/home/alice/work/lib:/srv/x") ==
           "LD_LIBRARY_PATH=/opt/gcc/lib64:/home/alice/work/lib");
     CHECK(judge_shell_places({"CPATH=/home/alice/work/include"}, by_alias()).presentation == List{"CPATH=/agent/projects/work-1/include"});
+    CHECK(judged("PERL5LIB=/home/alice/perl5/lib/perl5:/home/alice/.nvm/lib") == "PERL5LIB=/home/alice/.nvm/lib");
     for (const std::string assignment : {"LD_LIBRARY_PATH=", "LD_LIBRARY_PATH=/home/alice/lib:.", "MODULEPATH=/home/alice/work/../x"}) {
         const ShellPlaces shell = judge_shell_places({assignment}, at_own_path());
         CHECK_MESSAGE((shell.presentation.empty() && shell.notices.empty()), assignment);
@@ -138,6 +139,18 @@ TEST_CASE("a toolchain's place passes where a session sees it, and is not told o
         CHECK_MESSAGE((shell.presentation.empty() && shell.notices.empty()), assignment);
     }
     CHECK(judge_shell_places({"GOROOT=/home/alice/.nvm/go"}, by_alias()).presentation == List{"GOROOT=/agent/.nvm/go"});
+}
+
+TEST_CASE("a store of the user's that is at its own path has a variable that names it")
+{
+    PlacesInside places = at_own_path();
+    places.toolchains = {{"/home/alice/.local/share/pnpm", "/home/alice/.local/share/pnpm"},
+                         {"/home/alice/.local/lib", "/home/alice/.local/lib"}};
+    CHECK(judge_shell_places({"TERM=x"}, places).presentation ==
+          List{"TERM=x", "pnpm_config_store_dir=/home/alice/.local/share/pnpm/store", "PI_AGENT_USER_LIB=/home/alice/.local/lib"});
+    places.toolchains = {{"/home/alice/.local/share/pnpm", "/agent/.local/share/pnpm"},
+                         {"/home/alice/x.local/lib", "/home/alice/x.local/lib"}};
+    CHECK(judge_shell_places({"TERM=x"}, places).presentation == List{"TERM=x"});
 }
 
 TEST_CASE("what names no place passes as it is")
