@@ -3,7 +3,6 @@
 #include "common/base/files.hpp"
 
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 
@@ -206,9 +205,10 @@ private:
         const std::string config = small_text(tree_, directory_, "config").value_or("");
         for (const auto &[name, value] : parse_git_settings(config).list)
             if (name == "extensions.refstorage" && lower_case(value.value_or("")) == "reftable")
-                return notices_.push_back("this repository keeps its references as reftable, so while a session runs no commit can be made "
-                                          "in its main working tree (\"cannot lock references\"), neither inside nor outside; work in a "
-                                          "worktree (git worktree add), or convert it outside (git refs migrate --ref-format=files)");
+                return notices_.push_back(
+                    "this repository keeps its references as reftable: while a session runs, no commit works in its main working "
+                    "tree, inside or outside (\"cannot lock references\"); work in a worktree (git worktree add), or convert it "
+                    "outside (git refs migrate --ref-format=files)");
     }
 
     static constexpr const char *alternates = "objects/info/alternates";
