@@ -87,7 +87,19 @@ struct GitPlace {
     std::optional<std::string> repository;    // that holds it, beneath `shown`
     std::optional<GuardedTree> git_directory; // of that repository, where it is another tree
     std::string trusted;                      // where the session has the repository and its owner is not mapped; otherwise empty
+    std::string inside = {};                  // of the shown tree in its root
+    std::vector<std::string> masks = {};      // the patterns of projects.mask
+    bool is_guarded = false;                  // what git executes is protected, with placeholders
+    std::function<bool(const std::string &path)> is_there = {}; // a path of the host, outside of these trees; none: no such path is
 };
+
+// What of the repository's data the session's git does not have or cannot change, and what to do, a line each. For a child that is the
+// user. Nothing is followed out of the trees.
+std::vector<std::string> missing_git_data(const GitPlace &place);
+
+// What is masked in the repository, as lines of a file of ignored paths (gitignore(5)): the agent cannot read it, and git would fail. In
+// repositories inside of this one, patterns with a '/' count from another top. Pure.
+std::string ignored_for_masks(const GitPlace &place);
 
 // In a child that is `account`: all that a session's git gets of its user's, and what the repository asks for. It enters the working
 // directory. Git takes the `trusted` repository for its own if it belongs to the account.

@@ -181,12 +181,10 @@ public:
         return std::move(found_);
     }
 
-    std::optional<std::string> shared_text(const std::string &repository, const std::string &name)
+    std::optional<std::string> shared_directory(const std::string &repository)
     {
         const auto own = follow_dot_git(repository);
-        if (!own) return std::nullopt;
-        const auto common = common_of(*own);
-        return common ? small_text(tree_, *common, name) : std::nullopt;
+        return own ? common_of(*own) : std::nullopt;
     }
 
     std::vector<GuardedPath> of_gitdir()
@@ -368,9 +366,9 @@ std::optional<std::string> small_text(const GuardedTree &tree, const std::string
     return read_whole(file, small_file_limit, path);
 }
 
-std::optional<std::string> shared_git_text(const GuardedTree &tree, const std::string &repository, const std::string &name)
+std::optional<std::string> shared_git_directory(const GuardedTree &tree, const std::string &repository)
 {
-    return Search(tree, 0).shared_text(repository, name);
+    return Search(tree, 0).shared_directory(repository);
 }
 
 std::vector<std::string> repositories_above(const GuardedTree &tree, const std::string &below)

@@ -198,6 +198,23 @@ public:
         }
     }
 
+    // By their texts: what they lead to may be on a file system that does not answer.
+    void look_at_links(const AccessRules &rules, const Account &user)
+    {
+        constexpr std::size_t target_limit = 1024; // bytes
+        const UniqueFd home = open_at(home_, ".", O_RDONLY | O_DIRECTORY);
+        if (!home) return;
+        for (const auto &name : names_in(home)) {
+            const std::string text = read_link(home, name);
+            if (text.empty() || text.size() > target_limit || found_.links.size() == home_links_limit) continue;
+            const std::string target = resolved_by_text(text.front() == '/' ? text : found_.path + "/" + text);
+            if (std::any_of(rules.roots.begin(), rules.roots.end(), [&](const GrantedRoot &root) {
+                    return is_within(target, without_trailing_slashes(expand_root(root.spec.text, user)));
+                }))
+                found_.links[name] = target;
+        }
+    }
+
 private:
     [[nodiscard]] bool leads_anywhere(const std::string &path) const
     {
@@ -327,7 +344,6 @@ void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
 OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains, const AccessRules &rules)
 {
     OpenedHome found;
-    if (toolchains.readable.paths.empty() && toolchains.caches.paths.empty()) return found;
     const UniqueFd home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
     if (!home) return found; // whatever needs the home reports it
     found.path = kernel_path(home);
@@ -335,6 +351,7 @@ OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &to
     finder.look_at(toolchains.readable.paths, false);
     finder.look_at_shared(toolchains.readable.paths, rules, user);
     finder.look_at(toolchains.caches.paths, true);
+    finder.look_at_links(rules, user);
     return found;
 }
 

@@ -81,8 +81,8 @@ std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::si
 // `base`. Throws Failure(configuration) for one that cannot be read.
 std::optional<std::string> small_text(const GuardedTree &tree, const std::string &base, const std::string &path);
 
-// The same for a file in the git directory of `repository` that all of its worktrees share, as far as the file is in this tree.
-std::optional<std::string> shared_git_text(const GuardedTree &tree, const std::string &repository, const std::string &name);
+// The git directory of `repository` that all of its worktrees share; none where it is not in this tree. Throws as small_text.
+std::optional<std::string> shared_git_directory(const GuardedTree &tree, const std::string &repository);
 
 // Reads "gitdir: PATH" of a `.git` file; none where the text has no such line.
 std::optional<std::string> gitdir_in(const std::string &text);

@@ -14,6 +14,8 @@ constexpr std::size_t git_file_limit = 64UL * 1024;
 constexpr std::size_t repository_levels_limit = 256;
 constexpr const char *not_gits = "it is not a git directory";
 constexpr const char *link_prefix = "gitdir: ";
+constexpr const char *linked = "a symlink leads to it, which an agent could have made; only a session that shows the whole root "
+                               "(projects.scope: root) has what is in it";
 
 struct stat stat_of(FdRef fd)
 {
@@ -128,9 +130,93 @@ OwnSettings own_settings(const std::string &config)
 std::string repository_text(const GuardedTree &tree, const std::string &repository, const GuardedTree *git_directory,
                             const std::string &name)
 {
-    const auto text = git_directory != nullptr ? small_text(*git_directory, "", name) : shared_git_text(tree, repository, name);
+    const auto directory = git_directory != nullptr ? std::string() : shared_git_directory(tree, repository);
+    const auto text = directory ? small_text(git_directory != nullptr ? *git_directory : tree, *directory, name) : std::nullopt;
     return text.value_or("");
 }
+
+// What of a repository's data a session's git does not have or cannot change, a line each. Agents may have written all of it: the lines
+// name paths, and nothing is shown for them.
+class MissingGitData {
+public:
+    explicit MissingGitData(const GitPlace &place) : place_(place), tree_(place.git_directory ? *place.git_directory : place.shown) {}
+
+    std::vector<std::string> name()
+    {
+        const auto directory = place_.git_directory ? std::string() : shared_git_directory(place_.shown, *place_.repository);
+        if (!directory) return {}; // root has told why it is not shown (runner/root/errand/receiver.cpp)
+        directory_ = *directory;
+        look_at_links();
+        look_at_alternates();
+        look_at_references();
+        return std::move(notices_);
+    }
+
+private:
+    [[nodiscard]] bool is_missing(const std::string &path) const
+    {
+        const ShownPath end = find_shown(tree_, directory_, path);
+        if (end.kind != ShownPath::Kind::outside) return end.kind == ShownPath::Kind::hidden;
+        return !place_.is_there || !place_.is_there(path_of(path));
+    }
+
+    [[nodiscard]] std::string path_of(const std::string &path) const
+    {
+        return resolved_by_text(path.front() == '/' ? path : join_path(join_path(tree_.path, directory_), path));
+    }
+
+    [[nodiscard]] std::string shown_name(const char *name) const
+    {
+        return escape_for_display(join_path(join_path(tree_.path, directory_), name));
+    }
+
+    // As the tool `repo` lays working trees out.
+    void look_at_links()
+    {
+        for (const char *name : {"HEAD", "objects", "refs"}) {
+            if (!is_missing(name)) continue;
+            notices_.push_back(shown_name(name) + " is a link out of what the session shows, so git finds no repository; an agent could " +
+                               "have made that link, and it is not followed: start without --pi-agent-scope=project, or ask the " +
+                               "administrator to show a root that holds the whole layout (projects.scope: root)");
+            return;
+        }
+    }
+
+    void look_at_alternates()
+    {
+        const std::string text = small_text(tree_, directory_, alternates).value_or("");
+        for (const std::string_view line : split(text, '\n')) {
+            if (line.empty() || line.front() == '#') continue;
+            const std::string path = line.front() == '/' ? std::string(line) : "objects/" + std::string(line);
+            if (!is_missing(path)) continue;
+            notices_.push_back("this repository borrows objects from " + escape_for_display(path_of(path)) + " (" + shown_name(alternates) +
+                               "), which a session does not have, so git fails there (\"bad object\"); outside, copy them in with 'git "
+                               "repack -a -d' and then remove that file, or ask the administrator to show the other repository "
+                               "(users.NAME.readable)");
+            if (notices_.size() >= 3) return;
+        }
+    }
+
+    // Git takes the placeholder `commondir` for the mark of a worktree, and looks for its references elsewhere. A worktree has its own.
+    void look_at_references()
+    {
+        const std::string link = small_text(place_.shown, *place_.repository, ".git").value_or("");
+        if (!place_.is_guarded || link.find("/worktrees/") != std::string::npos) return;
+        const std::string config = small_text(tree_, directory_, "config").value_or("");
+        for (const auto &[name, value] : parse_git_settings(config).list)
+            if (name == "extensions.refstorage" && lower_case(value.value_or("")) == "reftable")
+                return notices_.push_back(
+                    "this repository keeps its references as reftable: while a session runs, no commit works in its main working "
+                    "tree, inside or outside (\"cannot lock references\"); work in a worktree (git worktree add), or convert it "
+                    "outside (git refs migrate --ref-format=files)");
+    }
+
+    static constexpr const char *alternates = "objects/info/alternates";
+    const GitPlace &place_;
+    const GuardedTree &tree_;
+    std::string directory_; // git's, in the tree
+    std::vector<std::string> notices_;
+};
 
 // A file that cannot be read asks for nothing: git inside cannot read it either.
 RepositorySettings settings_of(const GitPlace &place)
@@ -141,6 +227,43 @@ RepositorySettings settings_of(const GitPlace &place)
     } catch (const Failure &) {
         return {};
     }
+}
+
+// The part of the pattern that counts below `repository` (gitignore(5)); empty where no path there fits.
+std::string ignored_below(const std::string &pattern, const std::string &repository)
+{
+    std::string rest = pattern;
+    for (const auto &name : path_components(repository)) {
+        const std::size_t slash = rest.find('/');
+        if (slash == std::string::npos || !is_masked_by(rest.substr(0, slash), name)) return "";
+        rest.erase(0, slash + 1);
+    }
+    return "/" + rest;
+}
+
+// For fnmatch(3) and a policy, two '*' are one, and no first byte and no space at the end has a meaning.
+std::string ignore_line(std::string pattern)
+{
+    for (std::size_t at = pattern.find("**"); at != std::string::npos; at = pattern.find("**", at))
+        pattern.erase(at, 1);
+    if (pattern.ends_with(' ')) pattern.insert(pattern.size() - 1, "\\");
+    return (pattern.starts_with('#') || pattern.starts_with('!') ? "\\" : "") + pattern + "\n";
+}
+
+// Git cannot read a masked file, and `git add --all` would fail. It is added to the user's own, so that one setting names both.
+void ignore_masked(const GitPlace &place, FoundIdentity &found)
+{
+    const std::string lines = ignored_for_masks(place);
+    if (lines.empty()) return;
+    constexpr const char *setting = "core.excludesfile";
+    const auto &settings = found.identity.settings; // a copy would replace the file of the project that the user named
+    const bool is_named = std::any_of(settings.begin(), settings.end(), [](const GitSetting &one) { return one.name == setting; });
+    std::string own = found.identity.files.contains(setting) ? found.identity.files[setting] : "";
+    if (is_named || own.size() + lines.size() >= git_file_copy_limit)
+        return found.notices.push_back("your own core.excludesFile leaves no room for what the policy masks (projects.mask), so 'git add "
+                                       "--all' may fail; name those files in it");
+    own += (own.empty() || own.ends_with('\n') ? "" : "\n") + lines;
+    found.identity.files[setting] = std::move(own);
 }
 
 const char *words_for(GitSigning signing)
@@ -160,6 +283,31 @@ bool owns_repository(const Account &account, const GitPlace &place)
 
 } // namespace
 
+std::vector<std::string> missing_git_data(const GitPlace &place)
+{
+    if (!place.repository) return {};
+    try {
+        return MissingGitData(place).name();
+    } catch (const Failure &) { // the search for what is protected reads the same files, and reports it
+        return {};
+    }
+}
+
+std::string ignored_for_masks(const GitPlace &place)
+{
+    std::string lines;
+    for (const auto &pattern : place.masks) {
+        std::set<std::string> ignored{pattern};
+        if (pattern.find('/') != std::string::npos) {
+            const std::string repository = place.repository.value_or("");
+            ignored = {ignored_below(pattern, repository), ignored_below(pattern, join_path(place.inside, repository))};
+        }
+        for (const auto &one : ignored)
+            if (!one.empty()) lines += ignore_line(one);
+    }
+    return lines;
+}
+
 Repository find_repository(FdRef cwd)
 {
     UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
@@ -170,7 +318,7 @@ Repository find_repository(FdRef cwd)
             repository.mount = mount_id(repository.top);
             if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
             if (S_ISLNK(facts.st_mode))
-                repository.elsewhere.push_back({open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symlink leads to it"});
+                repository.elsewhere.push_back({open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", linked});
             for (auto &place : repository.elsewhere)
                 if (place.directory) place.mount = mount_id(place.directory);
             return repository;
@@ -229,6 +377,11 @@ GitOfUser find_for_session(const AsUser &user, const Account &account, const Git
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
     FoundIdentity found = find_git_identity(user, UserPaths(agents), account.home, place.shown.path, deadline, settings_of(place));
     if (!place.trusted.empty() && owns_repository(account, place)) found.identity.safe_directories.push_back(place.trusted);
+    ignore_masked(place, found);
+    for (auto &notice : missing_git_data(place))
+        found.once.insert(found.once.begin(), std::move(notice));
+    found.notices.resize(std::min(found.notices.size(), git_notice_limit));
+    found.once.resize(std::min(found.once.size(), git_notice_limit));
     GitOfUser answer{git_identity_text(found.identity), git_signing_text(found.identity), {}, found.problem};
     for (auto &[name, content] : found.identity.files)
         answer.files[copied_git_file(name)] = std::move(content);

@@ -63,11 +63,13 @@ namespace {
 struct HomeHead {
     std::string path;
     std::uint64_t count = 0;
+    std::map<std::string, std::string> links = {};
 
     static void fields(auto &archive, auto &self)
     {
         archive(self.path);
         archive.bounded(self.count, 400, "the receiver found too many directories of the home");
+        archive.bounded(self.links, home_links_limit, "the receiver found too many links of the home");
     }
 };
 
@@ -75,7 +77,7 @@ struct HomeHead {
 
 void send_home(FdRef channel, const OpenedHome &home)
 {
-    send_answer(channel, HomeHead{home.path, home.directories.size()});
+    send_answer(channel, HomeHead{home.path, home.directories.size(), home.links});
     for (const auto &one : home.directories)
         send_answer(channel, one);
 }
@@ -83,7 +85,7 @@ void send_home(FdRef channel, const OpenedHome &home)
 OpenedHome receive_home(const std::function<Packet()> &next)
 {
     const auto head = decode_packet<HomeHead>(next());
-    OpenedHome home{head.path, {}};
+    OpenedHome home{head.path, {}, head.links};
     while (home.directories.size() < head.count)
         home.directories.push_back(decode_packet<HomeDirectory>(next()));
     return home;

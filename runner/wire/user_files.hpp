@@ -260,7 +260,10 @@ struct HomeDirectory {
 struct OpenedHome {
     std::string path;                       // of the home, canonical; empty where it cannot be opened
     std::vector<HomeDirectory> directories; // in the order of the policy, readable ones first; a missing one is left out
+    // The user's symlinks in the home that lead into a root, by their names, with their absolute targets. Texts that nobody has followed.
+    std::map<std::string, std::string> links = {};
 };
+constexpr std::size_t home_links_limit = 16;
 
 // The child calls it.
 void send_home(FdRef channel, const OpenedHome &home);

@@ -111,6 +111,35 @@ def test_a_filter_that_is_not_there_inside_is_told_once(machine, host, repositor
     assert len(said[0]) == 1 and "the filter 'strip' of this repository's .gitattributes does not run in a session" in said[0][0] and said[1] == [], said
 
 
+def told(machine, repository, part):
+    """The lines with `part` of two starts, of which the second one tells nothing again."""
+    machine.root(f"rm -f {STATE}/alice/meta/told-git-settings", check=True)
+    said = [[line for line in messages(pi(machine, "sh", "true", cwd=repository)) if part in line] for _ in range(2)]
+    assert said[1] == [], said
+    return said[0]
+
+
+def test_borrowed_objects_are_told_once_where_the_session_does_not_have_them(machine, host, repository, playing_policy):
+    machine.run(f"rm -rf {repository} ~/lender; git init -q ~/lender; git -C ~/lender -c user.name=a -c user.email=a@b commit -q --allow-empty -m lent; "
+                f"git clone -q --shared ~/lender {repository}", cwd="/", check=True)
+    said = told(machine, repository, "borrows")
+    assert len(said) == 1 and "borrows objects from /home/alice/lender/.git/objects (" in said[0] and "git repack -a -d" in said[0], said
+    assert b"lent" not in pi(machine, "sh", "git log --format=%s; ls /home/alice/lender", cwd=repository).stdout, "what a file in the project names is not shown"
+    playing_policy(PLAYING_POLICY.replace("  alice:\n", "  alice:\n    readable: [~/lender]\n"))
+    assert told(machine, repository, "borrows") == []
+    assert agent_says(machine, "sh", "git log --format=%s", cwd=repository) == b"lent\n"
+    playing_policy(PLAYING_POLICY)
+    machine.run(f"git repack -q -a -d; rm .git/objects/info/alternates ~/lender -r", cwd=repository, check=True)
+    assert told(machine, repository, "borrows") == []
+    assert agent_says(machine, "sh", "git log --format=%s", cwd=repository) == b"lent\n"
+
+
+def test_a_repository_with_a_reftable_is_told_what_works(machine, host, repository):
+    machine.run("git config core.repositoryFormatVersion 1; git config extensions.refStorage reftable", cwd=repository, check=True)
+    said = told(machine, repository, "reftable")
+    assert len(said) == 1 and "git worktree add" in said[0] and "git refs migrate" in said[0], said
+
+
 def test_git_works_in_somebody_elses_repository_where_the_user_trusts_it(machine, host, repository):
     machine.root(["chown", "-R", "bob:bob", repository], check=True)
     machine.root(["chmod", "-R", "a+rX", repository], check=True)

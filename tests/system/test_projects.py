@@ -52,6 +52,23 @@ def test_with_the_scope_of_a_project_only_the_repository_is_shown(machine, repos
     assert machine.run(["stat", "-c", "%U", f"{ROOT}/one/made"], user="alice").stdout == b"alice\n"
 
 
+@pytest.mark.parametrize("layout, word", [
+    ("mv one/.git gits; ln -s ../gits one/.git", "a symlink leads to it, which an agent could have made"),
+    ("mkdir gits; mv one/.git/objects one/.git/refs gits; ln -s ../../gits/objects ../../gits/refs one/.git", "one/.git/objects is a link out of what the session shows"),
+], ids=["a link", "links in it"])
+def test_a_git_directory_that_links_hold_together_is_told(machine, repositories, playing_policy, layout, word):
+    """As the tool `repo` makes it. An agent could have made these links, so they show nothing."""
+    as_alice(machine, f"cd {ROOT}; {layout}")
+    try:
+        playing_policy(SCOPED)
+        done = pi(machine, "sh", f"ls {ROOT}", cwd=f"{ROOT}/one")
+        assert done.stderr.decode().count(word) == 1 and b"projects.scope: root" in done.stderr and done.stdout == b"one\n", done
+        playing_policy(PLAYING_POLICY)
+        assert b"first" in pi(machine, "sh", "git log --format=%s", cwd=f"{ROOT}/one").stdout
+    finally:
+        machine.root(["rm", "-rf", f"{ROOT}/gits"], check=True)
+
+
 def test_the_directories_on_the_way_to_the_repository_hold_nothing_else_and_nobody_can_write_them(machine, repositories, playing_policy):
     playing_policy(SCOPED)
     done = pi(machine, "sh", f"cd {ROOT}; stat -c '%U %a' .; echo x >new; mkdir new2; mv one other; rm -r one/deep; ls", cwd=f"{ROOT}/one")

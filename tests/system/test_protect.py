@@ -217,6 +217,14 @@ def test_the_agent_is_told(machine, repository, playing_policy):
     assert b"Read-only in the repository" not in agent_says(machine, "sh", "cat /AGENTS.md", cwd="/home/alice/projects")
 
 
+def test_git_passes_over_what_is_masked_and_untracked(machine, repository, playing_policy):
+    place = repository("mkdir -p deploy/keys sub; echo hidden >.env; echo hidden >sub/.env.local; echo hidden >deploy/keys/k; echo new >new")
+    playing_policy(policy_with("mask: ['.env*', guarded/deploy/keys]\nprotect: []"))
+    done = pi(machine, "sh", "git add -A; echo $?; git diff --cached --name-only; git status --porcelain --untracked-files=all", cwd=place)
+    assert done.stdout == b"0\nnew\nA  new\n" and done.stderr == b"", done
+    assert b"Git ignores those that it does not track" in b" ".join(agent_says(machine, "sh", "cat /AGENTS.md", cwd=place).split())
+
+
 MASKED = "mkdir -p a/b .secrets c; echo hidden >.env; echo hidden >a/b/.env.local; echo hidden >.secrets/key; echo hidden >c/key; echo shown >a/key; ln -s .env link; ln -s a/key .env.link; echo shown >.envrc"
 
 

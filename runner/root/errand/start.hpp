@@ -175,8 +175,8 @@ class GitIdentityReader {
 public:
     // Starts the child, in the working directory of `project`; does nothing where the policy does not want it. `repository`: where the
     // session has it and its owner is not mapped; git takes it for its own if it belongs to the caller. Otherwise empty.
-    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted,
-                      const std::string &repository = {});
+    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const HostView &view,
+                      const AgentPlaces &agents, bool wanted, const std::string &repository = {});
 
     // Waits for the child and writes what it found into the session's /run, as the configuration of its git. The agent cannot change that.
     // `has_key`: commits are signed where the user's or the repository's settings ask for it.

@@ -302,13 +302,24 @@ void leave_commits_unsigned(EnvironmentInput &environment)
                      "the repository signs commits, and the session has no key");
 }
 
-GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents,
-                                     bool wanted, const std::string &repository)
+GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const HostView &view,
+                                     const AgentPlaces &agents, bool wanted, const std::string &repository)
 {
     if (!wanted) return;
     const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
     deadline_ = deadline + std::chrono::seconds(1); // the child gives up first, and says why
     GitPlace place{{project.shown.directory, project.shown.path()}, project.below, project.repository, {}, repository};
+    place.inside = project.shown.inside;
+    place.is_guarded = !project.policy.projects.protect;
+    for (const auto &mask : project.policy.projects.mask)
+        place.masks.push_back(mask.path);
+    place.is_there = [&](const std::string &path) {
+        const auto &readable = project.policy.toolchains.readable.paths;
+        return is_shown(view, path) || is_within(path, project.shown.path()) ||
+               std::any_of(readable.begin(), readable.end(), [&](const PolicyPath &one) {
+                   return is_within(path, one.path.starts_with('/') ? one.path : join_path(user.home, one.path));
+               });
+    };
     if (!project.git_directories.empty())
         place.git_directory = GuardedTree{project.git_directories.back().directory, project.git_directories.back().path()};
     std::vector<int> keep{project.shown.directory.get()};

@@ -366,7 +366,7 @@ BuiltView::BuiltView(Entered &entered, Heard &heard, OpenedSession &session)
       scratch(make_scratch(entered.root, session.directory, heard.policy.scratch, heard.policy.agent.state_dir, entered.id,
                            entered.admission.agent, session.disk.quota)),
       tree(build_tree(entered, heard, session)), devices(find_devices(entered.root, heard.policy.devices)),
-      home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), heard.policy, tree),
+      home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), entered.caller.home, heard.policy, tree),
       further_groups(groups_beside(heard.project, devices, home_mounts.groups(entered.caller)))
 {
 }

@@ -184,7 +184,8 @@ Fetched fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, 
 {
     try {
         const bool is_unmapped = heard.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
-        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, heard.policy.git_identity,
+        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, entered.admission.view, heard.agents,
+                                       heard.policy.git_identity,
                                        is_unmapped ? join_path(session.project_path, *heard.project.repository) : "");
         HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
         // Takes many look-ups, and until now only our own programs run with these groups.

@@ -196,18 +196,26 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
     return late;
 }
 
-HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
-                       RootTree &tree)
+HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const std::string &named,
+                       const Policy &policy, RootTree &tree)
     : root_(root), session_(session), policy_(policy), tree_(tree), home_(std::move(home))
 {
-    if (home_.directories.empty()) return;
-    mounts_ = list_mounts();
+    if (home_.path.empty() || policy_.projects.paths == ProjectPaths::alias) home_.links.clear(); // no home of the host is shown
+    std::erase_if(home_.links, [&](const auto &link) { return link.first.find('/') != std::string::npos || !is_in_project(link.second); });
+    if (!home_.directories.empty()) mounts_ = list_mounts();
     for (auto &directory : home_.directories) {
         if ((directory.is_shared() && !has_place_beside(directory, view)) || !can_be_shown(directory)) continue;
         directories_.push_back(&directory);
         places_.push_back(place_in_agent_home(directory.path));
     }
     make_own_places(view);
+    make_second_name(view, named);
+}
+
+bool HomeMounts::is_in_project(const std::string &path) const
+{
+    return std::any_of(tree_.shown_roots.begin(), tree_.shown_roots.end(),
+                       [&](const std::string &shown) { return is_within(path, shown); });
 }
 
 void HomeMounts::leave_out(const HomeDirectory &directory, const std::string &why)
@@ -241,17 +249,15 @@ bool HomeMounts::can_be_shown(const HomeDirectory &directory)
 void HomeMounts::make_own_places(const HostView &view)
 {
     if (policy_.projects.paths == ProjectPaths::alias) return; // which shows no home of the host
-    const auto is_in_project = [&](const std::string &path) {
-        return std::any_of(tree_.shown_roots.begin(), tree_.shown_roots.end(),
-                           [&](const std::string &shown) { return is_within(path, shown); });
-    };
     for (const auto *directory : directories_)
         if (!directory->is_shared() && is_at_own_path(directory->path, directory->is_cache) &&
             !is_in_project(join_path(home_.path, directory->path)))
             own_places_.insert(directory->path);
-    if (own_places_.empty()) return;
+    if (own_places_.empty() && home_.links.empty()) return;
     // The unit names the path, and the view must not show the directories around it: there the user may be able to exchange directories.
     if (problem_of_root_in_unit(home_.path) || problem_of_place(home_.path) || is_shown(view, home_.path)) {
+        home_.links.clear();
+        if (own_places_.empty()) return;
         shown_.notices.push_back("toolchains appear only in the agent's home, and not below " + escape_for_display(home_.path) +
                                  ": that is in what sessions are shown anyway, or its name holds other characters than A-Z a-z 0-9 / _ . "
                                  "= @ -");
@@ -267,6 +273,14 @@ void HomeMounts::make_own_places(const HostView &view)
         add_place(path);
     for (const auto &path : view.trees)
         if (add_place(path)) tree_.binds.push_back(Bind{tree_.path + path, path, true});
+    std::erase_if(home_.links, [&](const auto &link) {
+        return std::any_of(places.begin(), places.end(),
+                           [&](const std::string &place) { return is_within("/" + place, "/" + link.first); });
+    });
+    for (const auto &[name, target] : home_.links) {
+        session_.make_link(std::string(frame_name) + "/" + name, target);
+        shown_.places.emplace_back(join_path(home_.path, name), target);
+    }
     make_frame(root_, session_, frame_name, places);
     tree_.binds.push_back(Bind{session_.path() + "/" + frame_name, home_.path, false});
 }

@@ -164,8 +164,9 @@ struct ShownHome {
 class HomeMounts {
 public:
     // Borrows all of it except `home`. Adds to `tree` what the unit shows besides: a frame instead of the home, and late mounts.
-    HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
-               RootTree &tree);
+    // `named`: the home as the user database has it.
+    HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const std::string &named,
+               const Policy &policy, RootTree &tree);
 
     // Of data that others keep, which its user reads by a group: the session needs that group as well.
     [[nodiscard]] std::vector<Gid> groups(const Account &user) const;
@@ -188,6 +189,8 @@ private:
     bool has_place_beside(HomeDirectory &directory, const HostView &view);
     [[nodiscard]] std::string on_host(const HomeDirectory &directory) const;
     void make_own_places(const HostView &view);
+    void make_second_name(const HostView &view, const std::string &named);
+    [[nodiscard]] bool is_in_project(const std::string &path) const;
     void require_same_places() const;
     void show_shared(const HomeDirectory &directory);
     void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount, DetachedMount own);

@@ -37,4 +37,34 @@ std::vector<Gid> HomeMounts::groups(const Account &user) const
     return groups;
 }
 
+// Where a link of root's leads to the home, such as /home -> /data/home, programs have written down either name. The second one holds links
+// alone, whose texts come from the user database and from what is shown: nothing is followed for them.
+void HomeMounts::make_second_name(const HostView &view, const std::string &named)
+{
+    const auto is_near = [&](const std::string &path) { return are_nested(path, named); };
+    if (home_.path.empty() || policy_.projects.paths == ProjectPaths::alias || is_near(home_.path) || is_near(policy_.agent.state_dir) ||
+        problem_of_root_in_unit(named) || problem_of_place(named) || is_shown(view, named) ||
+        std::any_of(tree_.shown_roots.begin(), tree_.shown_roots.end(), is_near) ||
+        std::any_of(view.trees.begin(), view.trees.end(), is_near))
+        return;
+    constexpr const char *second_name = "home-by-name";
+    std::set<std::string> names;
+    const auto add = [&](const std::string &path) {
+        if (path == home_.path || !is_within(path, home_.path)) return;
+        const std::string below = path.substr(home_.path.size() + 1);
+        names.insert(below.substr(0, below.find('/')));
+        shown_.places.emplace_back(join_path(named, below), path);
+    };
+    std::for_each(tree_.shown_roots.begin(), tree_.shown_roots.end(), add);
+    for (const auto &path : own_places_)
+        add(join_path(home_.path, path));
+    for (const auto &link : home_.links)
+        add(join_path(home_.path, link.first));
+    if (names.empty()) return;
+    for (const auto &name : names)
+        session_.make_link(std::string(second_name) + "/" + name, join_path(home_.path, name));
+    make_frame(root_, session_, second_name, {});
+    tree_.binds.push_back(Bind{session_.path() + "/" + second_name, named, false});
+}
+
 } // namespace pi_agent

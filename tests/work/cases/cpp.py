@@ -76,6 +76,8 @@ CASES = [
          "ccache gcc -c h.c -o h.o; rm h.o", "ccache gcc"),
     Case("cmake and ninja build, test and install", "cmake -G Ninja -S . -B build >/dev/null; ninja -C build >/dev/null; ctest --test-dir build -Q; "
          "cmake --install build --prefix out >/dev/null; out/bin/h", CMAKE, "cmake ninja gcc", ignored=BUILT),
+    Case("cmake builds on where the project has another name (~/w)", "cmake --build build >/dev/null; grep CMAKE_HOME_DIRECTORY build/CMakeCache.txt; build/h",
+         CMAKE + "ln -s ~/projects/work ~/w; cmake -G Ninja -S /home/alice/w -B /home/alice/w/build >/dev/null", "cmake ninja gcc", ignored=BUILT),
     Case("cmake and make build in many jobs", "cmake -S . -B build >/dev/null; make -s -C build -j4 >/dev/null; build/h", CMAKE, "cmake make gcc", ignored=BUILT),
     Case("a build that the user began is finished", "ninja -C build | sed 's/.*ninja: //' | tail -1; touch h.c; ninja -C build >/dev/null; build/h", CMAKE +
          "cmake -G Ninja -S . -B build >/dev/null; ninja -C build >/dev/null", "cmake ninja", ignored=BUILT),

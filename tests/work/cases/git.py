@@ -167,6 +167,9 @@ CASES = [
     Case("a signature of the user is verified", "git log -1 --format='%G? %GS'; git verify-commit HEAD",
          START + "echo allowed >>.git/info/exclude" + KEY + "git config gpg.ssh.allowedSignersFile allowed; git commit -q -S --allow-empty -m signed",
          "ssh-keygen", masked=("SHA256:[A-Za-z0-9+/]+",), ignored=("allowed",)),
+    Case("a clone that borrows objects (--reference, --shared) in the same root takes commits",
+         "cd clone; echo x >>file; git commit -qam x; git log --format=%s; git fsck; cd ../shared; git log --format=%s", SEVERAL +
+         "git init -q --bare up.git; git push -q ./up.git main; git clone -q --reference . ./up.git clone; git clone -q --shared . shared", ignored=("clone/*", "shared/*")),
     Case("a shared repository (--shared) takes commits",
          "echo x >>file; git add .; git commit -qm x; git branch b; stat -c '%a %n' .git/objects .git/refs/heads | sort",
          "git init -q --shared; echo one >file; git add .; git commit -qm start"),

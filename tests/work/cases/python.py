@@ -61,6 +61,9 @@ NOT_ALIKE = (".venv/*", ".venv", "*.egg-info*", "build/*", "build")
 
 CASES = [
     Case("a virtual environment is made and its Python runs", "python3 -m venv .venv; .venv/bin/python -c 'import sys; print(sys.prefix)'", ignored=NOT_ALIKE),
+    Case("a virtual environment that was made by another name of the project (~/w) works", ".venv/bin/pip --version | cut -d' ' -f1; "
+         ". .venv/bin/activate; python -c 'import sys; print(sys.prefix)'",
+         "ln -s ~/projects/work ~/w; python3 -m venv /home/alice/w/.venv", ignored=NOT_ALIKE),
     Case("pip of a virtual environment, by its path", f".venv/bin/pip {INSTALL}; .venv/bin/hello-box", VENV, ignored=NOT_ALIKE),
     Case("python -m pip of a virtual environment, by its path", f".venv/bin/python -m pip {INSTALL}; .venv/bin/hello-box", VENV, ignored=NOT_ALIKE),
     Case("pip in an activated virtual environment", f". .venv/bin/activate; pip {INSTALL}; hello-box", VENV, ignored=NOT_ALIKE),

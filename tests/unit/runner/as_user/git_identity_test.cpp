@@ -264,7 +264,7 @@ TEST_CASE("what was found is shown even when something else took longer than git
         const auto [termination, silent] = make_channel();
         OpenedProject project;
         project.shown.directory = open_path(host.project, O_PATH | O_DIRECTORY);
-        GitIdentityReader reader(root, user, project, {}, true);
+        GitIdentityReader reader(root, user, project, HostView{}, {}, true);
         std::this_thread::sleep_for(std::chrono::milliseconds(3100));
         std::string text;
         for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}, RepositoryConfig::protected_, false).always)

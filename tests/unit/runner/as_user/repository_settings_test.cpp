@@ -87,4 +87,62 @@ TEST_CASE("a worktree has the settings that its repository's worktrees share, an
     CHECK_FALSE(project.read("l", "l").signs);
 }
 
+TEST_CASE("what is masked is ignored where its pattern counts, as git reads patterns")
+{
+    const auto ignored = [](std::vector<std::string> masks, const std::string &repository, const std::string &inside = "") {
+        GitPlace place{{FdRef(-1), "/p"}, "", repository, {}, ""};
+        place.masks = std::move(masks);
+        place.inside = inside;
+        return ignored_for_masks(place);
+    };
+    CHECK(ignored({}, "app").empty());
+    CHECK(ignored({".env*", "#x", "!y", "a**b", "end "}, "app") == ".env*\n\\#x\n\\!y\na*b\nend\\ \n");
+    CHECK(ignored({"deploy/keys"}, "") == "/deploy/keys\n");
+    CHECK(ignored({"app/deploy/keys", "a*/x", "other/keys", "app"}, "app") == "/deploy/keys\n/x\napp\n");
+    CHECK(ignored({"a/b/keys"}, "b", "a") == "/keys\n");
+    CHECK(ignored({"b/keys"}, "b", "a") == "/keys\n");
+    CHECK(ignored({"keys/x"}, "", "a") == "/keys/x\n");
+    CHECK(ignored({"a/b/c"}, "a/b/c").empty());
+}
+
+TEST_CASE("names what a repository keeps where a session does not see it")
+{
+    const Project project;
+    const auto told = [&](bool is_guarded = true) {
+        const UniqueFd top = open_path(project.place.path(), O_PATH | O_DIRECTORY);
+        GitPlace place{{top, project.place.path()}, "r", "r", {}, ""};
+        place.is_guarded = is_guarded;
+        place.is_there = [](const std::string &path) { return is_within(path, "/shown"); };
+        return missing_git_data(place);
+    };
+    project.write("r/.git/HEAD", "ref: refs/heads/main\n");
+    project.write("r/.git/config", "[core]\n\tbare = false\n");
+    project.write("r/.git/refs/x", "");
+    project.write("r/.git/objects/x", "");
+    project.write("other/.git/objects/x", "");
+    const std::string alternates = "r/.git/objects/info/alternates";
+    CHECK(told().empty());
+    project.write(alternates, "# none\n\n/shown/objects\n../../../other/.git/objects\n" + project.place.path() + "/other/.git/objects\n" +
+                                  project.place.path() + "/gone\n");
+    CHECK(told().empty());
+    project.write(alternates, "/home/me/mirror.git/objects\n");
+    REQUIRE(told().size() == 1);
+    CHECK(told()[0].starts_with("this repository borrows objects from /home/me/mirror.git/objects ("));
+    CHECK(told()[0].find("git repack -a -d") != std::string::npos);
+    project.write(alternates, "../../../../out\n");
+    CHECK(told().size() == 1);
+    project.write(alternates, "/a\n/b\n/c\n/d\n\x1b[31m\n");
+    CHECK(told().size() == 3);
+    project.write(alternates, "");
+    project.write("r/.git/config", "[extensions]\n\trefStorage = reftable\n");
+    REQUIRE(told().size() == 1);
+    CHECK(told()[0].find("reftable") != std::string::npos);
+    CHECK(told(false).empty());
+    project.write("r/.git/config", "");
+    std::filesystem::remove_all(project.place / "r/.git/refs");
+    project.place.link("r/.git/refs", "../../../repo/refs");
+    REQUIRE(told().size() == 1);
+    CHECK(told()[0].find("r/.git/refs is a link out of what the session shows") != std::string::npos);
+}
+
 } // namespace repository_settings_test
