@@ -227,7 +227,7 @@ def writes(machine, files, more=""):
     done = run(machine, f"echo $PI_AGENT_SESSION; python3 -c \"$WRITING\" '{more}'".replace("$WRITING", WRITING))
     assert done.returncode == 0, done
     machine.root(["journalctl", "--sync"], check=True)
-    read = ["journalctl", "--output=json", f"PI_AGENT_SESSION={done.stdout.decode().strip()}", f"MESSAGE_ID={MESSAGE_ID}"]
+    read = ["journalctl", "--all", "--output=json", f"PI_AGENT_SESSION={done.stdout.decode().strip()}", f"MESSAGE_ID={MESSAGE_ID}"]
     entries = [json.loads(line) for line in machine.root(read, check=True).stdout.splitlines()]
     return {(one["path"], one["kind"], one["change"]) for entry in entries for one in json.loads(entry["PI_AGENT_AFTERMATH"])}
 
@@ -300,7 +300,7 @@ def test_the_status_is_the_agents_and_standard_output_too(machine, project):
 def test_it_is_told_in_the_journal_as_the_users_own_word(machine, project):
     done = run(machine, "echo $PI_AGENT_SESSION; touch .git/hooks/pre-push sub/.envrc")
     name = done.stdout.decode().strip()
-    read = ["journalctl", "--output=json", f"PI_AGENT_SESSION={name}", f"MESSAGE_ID={MESSAGE_ID}"]
+    read = ["journalctl", "--all", "--output=json", f"PI_AGENT_SESSION={name}", f"MESSAGE_ID={MESSAGE_ID}"]
     machine.root(["journalctl", "--sync"], check=True)
     (entry,) = map(json.loads, machine.root(read, check=True).stdout.splitlines())
     assert (entry["_UID"], entry["SYSLOG_IDENTIFIER"]) == ("1000", "pi")
