@@ -1,7 +1,6 @@
 // Walks the commands of pi-agentctl, for its help and for the shells.
 #include "admin/complete.hpp"
 
-#include "common/base/text.hpp"
 #include "common/policy/policy_sections.hpp"
 
 namespace pi_agent {

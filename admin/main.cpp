@@ -315,16 +315,16 @@ std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std
     return fmt::format("unknown command {}{}", quote(first), hint.empty() ? "; see: pi-agentctl help" : hint);
 }
 
-// Reads a former name as the words that it stands for today, and says so.
-void replace_former_name(CLI::App &app, std::vector<std::string> &words)
+// Reads a former name as the words that it stands for today, and says so. Returns the argument that these words still need.
+const CLI::Option *replace_former_name(CLI::App &app, std::vector<std::string> &words)
 {
     const auto *former = std::ranges::find(former_names, std::string_view(words.empty() ? "" : words.front()), &FormerName::name);
-    if (former == std::end(former_names)) return;
+    if (former == std::end(former_names)) return nullptr;
     std::cerr << fmt::format("pi-agentctl: '{}' is now '{}'\n", former->name, former->told);
     const auto now = split(former->now, ' ');
     words.erase(words.begin());
     words.insert(words.begin(), now.begin(), now.end());
-    if (former->argument != nullptr) app.get_subcommand(words.front())->get_option(former->argument)->required();
+    return former->argument == nullptr ? nullptr : app.get_subcommand(words.front())->get_option(former->argument);
 }
 
 // The command looks at options of `app` when it runs.
@@ -354,11 +354,12 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
         words.erase(words.begin());
         words.emplace_back("--help");
     }
-    replace_former_name(app, words);
+    const auto *needed = replace_former_name(app, words);
     if (!words.empty() && words.front() == "--version") words.front() = "version";
     std::ranges::reverse(words); // as CLI11 wants them
     try {
         app.parse(words);
+        if (needed != nullptr && needed->count() == 0) throw CLI::RequiredError(needed->get_name());
     } catch (const CLI::CallForAllHelp &) {
         app.footer(where + "\n\n" + footer);
         return {[help = app.help("", CLI::AppFormatMode::All)] { std::cout << help; }};
