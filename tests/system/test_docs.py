@@ -29,7 +29,7 @@ ELSEWHERE = {
     r"sudo pi-agentctl (history|stop)": "tests/system/test_sessions.py",
     r"sudo pi-agentctl drain": "tests/system/test_drain.py",
     r"sudo pi-agentctl user prune": "tests/system/test_prune.py",
-    r"sudo pi-agentctl (user|set|allow) |pi-agentctl show ": "tests/system/test_policy_edit.py",
+    r"sudo pi-agentctl (user|set|allow) |pi-agentctl show limits": "tests/system/test_policy_edit.py",
     r"sudo pi-agentctl state (prune|reset|export)": "tests/system/test_state.py",
     r"sudo pi-agentctl state move": "tests/system/test_state_elsewhere.py",
     r"pi-agentctl (history|state|stop)": "tests/system/test_own_sessions.py",

@@ -1,5 +1,6 @@
 """Former names of pi-agentctl's commands: each does what the new one does, and standard error says so in one line."""
 
+import json
 import pathlib
 import tomllib
 
@@ -25,7 +26,8 @@ def session(machine):
     """The id of a session that is over."""
     machine.install_policy(STANDARD_POLICY)
     pi(machine, "sh", "true")
-    return machine.root("pi-agentctl history --json | jq -r '.sessions[0].id' 2>/dev/null || true").stdout.decode().strip() or "0"
+    starts = json.loads(machine.root(["pi-agentctl", "history", "--user", "alice", "--json"], check=True).stdout)["starts"]
+    return [start["id"] for start in starts if start["state"] == "ended"][-1]
 
 
 @pytest.mark.parametrize("row", FORMER, ids=[row["name"] for row in FORMER])
