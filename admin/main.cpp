@@ -2,6 +2,7 @@
 // what each does.
 #include "admin/agents/agents.hpp"
 #include "admin/apply/apply.hpp"
+#include "admin/complete.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
 #include "admin/sessions/sessions.hpp"
@@ -9,7 +10,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/terminal_text.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
 #include <filesystem>
@@ -25,8 +25,6 @@ struct Action {
     bool is_for_programs = false; // what it prints is JSON, a file or a value: it stays as it is on a terminal, too
 };
 
-constexpr std::string_view commands_for_programs = "get metrics render schema sudoers";
-
 // --- The table, and how CLI11 gets it.
 
 struct OptionRow {
@@ -35,15 +33,28 @@ struct OptionRow {
     bool many = false;
     bool each = false;
     bool required = false;
+    bool for_programs = false;
     const char *excludes = ""; // names of options before it, with spaces between them
     std::string standard = {};
     const char *help;
 };
 
 struct CommandRow {
-    std::string name; // "state prune" is below "state"
+    std::string name;          // "state prune" is below "state"
+    bool for_programs = false; // what it prints, with and without options
+    bool hidden = false;       // from help and completion
     const char *help;
     std::vector<OptionRow> options = {};
+};
+
+// A name that a command had before, and the words that are read instead.
+struct FormerName {
+    std::string_view name, now, told;
+    const char *argument = nullptr; // which it could not do without
+};
+
+constexpr FormerName former_names[] = {
+#include "admin/former_names.inc"
 };
 
 std::vector<CommandRow> command_rows()
@@ -111,6 +122,8 @@ void stop(const Given &it)
 
 void show_history(const Given &it)
 {
+    if (const auto session = it.text("SESSION")) return run_logs(*session, it.has("--follow"), std::cout, std::cerr);
+    if (it.has("--follow")) throw Failure(ExitStatus::usage, "--follow needs a session: pi-agentctl history --follow SESSION");
     HistoryQuery query{it.text("--user"), {}, it.time("--since"), it.time("--until"), it.has("--failed"), it.has("--probes")};
     if (const auto project = it.text("--project"))
         query.project = without_trailing_slashes(std::filesystem::absolute(*project).lexically_normal());
@@ -142,23 +155,18 @@ const std::map<std::string, Run> runs = {
          const auto scope = tree ? CheckScope::tree : it.has("--policy-only") ? CheckScope::policy_only : CheckScope::host;
          run_check(tree ? tree : it.text("FILE"), scope, it.has("--json"), std::cout, std::cerr);
      }},
-    {"schema", [](const Given & /*it*/) { run_schema(std::cout); }},
     {"edit", [](const Given &it) { run_edit(it.text("FILE"), std::cout, std::cerr); }},
     {"apply",
      [](const Given &it) {
+         if (it.has("--show-rule")) return run_sudoers(std::cout, std::cerr);
          if (it.has("--package-files"))
              return copy_package_files(claim_root("apply --package-files", "reads what dpkg knows, so only root can run it"));
          run_apply(applying(it), std::cout, std::cerr);
      }},
     {"rollback", [](const Given &it) { run_rollback(it.has("--yes"), applying(it), std::cout, std::cerr); }},
-    {"sudoers", [](const Given & /*it*/) { run_sudoers(std::cout, std::cerr); }},
     {"remove",
      [](const Given &it) {
          run_remove({it.has("--accounts"), it.has("--state"), it.has("--keep-hidden"), it.has("--yes"), it.has("--dry-run")}, std::cout);
-     }},
-    {"prune",
-     [](const Given &it) {
-         run_prune({it.has("--yes"), it.has("--dry-run"), it.has("--json"), it.words("--gone")}, std::cout);
      }},
     {"user add",
      [](const Given &it) {
@@ -168,6 +176,10 @@ const std::map<std::string, Run> runs = {
      [](const Given &it) {
          run_user_remove(it.word("NAME"), {it.has("--yes"), it.has("--dry-run")}, std::cout, std::cerr);
      }},
+    {"user prune",
+     [](const Given &it) {
+         run_prune({it.has("--yes"), it.has("--dry-run"), it.has("--json"), it.words("--gone")}, std::cout);
+     }},
     {"set",
      [](const Given &it) {
          run_set(it.word("KEY"), it.word("VALUE"), {false, it.has("--dry-run")}, std::cout, std::cerr);
@@ -176,8 +188,7 @@ const std::map<std::string, Run> runs = {
      [](const Given &it) {
          run_allow(it.words("HOST"), it.text("--user"), {false, it.has("--dry-run")}, std::cout, std::cerr);
      }},
-    {"get", [](const Given &it) { run_get(it.word("KEY"), it.has("--json"), std::cout); }},
-    {"install-agent",
+    {"agent install",
      [](const Given &it) {
          run_install_agent({it.word("AGENT"), it.word("--registry")}, std::cout);
      }},
@@ -194,7 +205,6 @@ const std::map<std::string, Run> runs = {
      [](const Given &it) {
          run_drain({it.has("--off"), it.has("--wait"), it.text("--message")}, std::cout);
      }},
-    {"logs", [](const Given &it) { run_logs(it.word("SESSION"), it.has("--follow"), std::cout, std::cerr); }},
     {"history", show_history},
     {"export", [](const Given &it) { become_export(it.text("SESSION")); }},
     {"denials",
@@ -212,7 +222,12 @@ const std::map<std::string, Run> runs = {
          run_doctor({it.text("--user"), it.has("--attack"), it.has("--json")}, std::cout);
      }},
     {"explain", explain_what_is_asked},
-    {"show", [](const Given &it) { run_show(it.text("--user"), it.text("--directory"), it.has("--json"), std::cout); }},
+    {"show",
+     [](const Given &it) {
+         if (it.has("--schema")) return run_schema(std::cout);
+         if (const auto key = it.text("KEY")) return run_get(*key, it.has("--json"), std::cout);
+         run_show(it.text("--user"), it.text("--directory"), it.has("--json"), std::cout);
+     }},
     {"why",
      [](const Given &it) {
          run_why({it.words("PATH"), it.text("--user"), it.text("--cwd"), it.has("--json")}, std::cout);
@@ -236,11 +251,12 @@ void add_command(CLI::App &app, Action &chosen, const CommandRow &row)
     const auto space = row.name.find(' ');
     auto &above = space == std::string::npos ? app : *app.get_subcommand(row.name.substr(0, space));
     auto *command = above.add_subcommand(row.name.substr(space + 1), row.help); // npos + 1 is 0
+    if (row.hidden) command->group("");
     const auto run = runs.find(row.name);
     if (&above != &app) above.require_subcommand(runs.contains(above.get_name()) ? 0 : 1, 1);
     if (run == runs.end()) return;
     const auto given = std::make_shared<Given>();
-    command->callback([command, &app, &above, &chosen, given, act = run->second] {
+    command->callback([command, &app, &above, &chosen, given, row, act = run->second] {
         if (!command->get_subcommands().empty()) return;
         // A command below another would forget what is given to that one: "state --user alice prune" prunes everybody's.
         if (&above != &app) {
@@ -253,7 +269,10 @@ void add_command(CLI::App &app, Action &chosen, const CommandRow &row)
             return command->get_option_no_throw(option) != nullptr && command->count(option) > 0;
         };
         const bool writes_file = wants("--output") && given->word("--output") == "-";
-        chosen = {[given, act] { act(*given); }, wants("--json") || writes_file || has_word(commands_for_programs, command->get_name())};
+        const bool is_for_programs = row.for_programs || std::ranges::any_of(row.options, [&](const OptionRow &option) {
+                                         return option.for_programs && wants(option.name);
+                                     });
+        chosen = {[given, act] { act(*given); }, wants("--json") || writes_file || is_for_programs};
     });
     if (row.name != "shell") {
         command->add_flag_callback("-q,--quiet", be_quiet, "Print nothing on standard output: the exit status says it");
@@ -262,68 +281,6 @@ void add_command(CLI::App &app, Action &chosen, const CommandRow &row)
     }
     for (const auto &option : row.options)
         given->add(command, option);
-}
-
-// The commands below `app`, in the order of its help.
-std::vector<const CLI::App *> commands_below(const CLI::App &app)
-{
-    return app.get_subcommands([](const CLI::App * /*any*/) { return true; });
-}
-
-// For the shells' completions: candidates for the last of `words`, which are the command line after the program's name, found by walking
-// the same commands and options that parse it. A line for each candidate: the word, a tab, what it means. Of values it knows the keys of
-// the policy.
-std::string complete(const CLI::App &app, std::vector<std::string> words)
-{
-    std::string begun;
-    if (!words.empty()) {
-        begun = words.back() == "=" ? std::string() : words.back();
-        words.pop_back();
-    }
-    const CLI::App *command = &app; // where in the tree of commands the line is
-    bool awaits_value = false;      // of the option before
-    std::size_t positionals = 0;    // words that were neither command nor option
-    for (const auto &word : words) {
-        if (word == "=") continue; // bash takes --user=alice apart
-        const auto below = command->get_subcommands([&word](const CLI::App *one) { return one->get_name() == word; });
-        if (awaits_value) {
-            awaits_value = false;
-        } else if (word.size() > 1 && word[0] == '-') {
-            const auto *option = command->get_option_no_throw(word);
-            awaits_value = option != nullptr && option->get_items_expected_max() > 0;
-        } else if (positionals == 0 && !below.empty()) {
-            command = below.front();
-        } else {
-            ++positionals;
-        }
-    }
-    std::string text;
-    const auto propose = [&](const std::string &word, const std::string &meaning) {
-        if (word.starts_with(begun)) text += word + '\t' + meaning + '\n';
-    };
-    if (awaits_value) return ""; // the shell has its own completion of paths
-    if (begun[0] == '-') {
-        for (const auto *option : command->get_options())
-            for (const auto &name : option->get_lnames())
-                propose("--" + name, option->get_description());
-        return text;
-    }
-    if (positionals > 0) return "";
-    // Keys where its first word is one, by the word that stands for it in the help; those of one user with the name that `begun` has:
-    // "users.alice.roots".
-    const auto arguments = command->get_options([](const CLI::Option *option) { return option->get_positional(); });
-    if (!arguments.empty() && has_word("KEY WORD", arguments.front()->get_name(true))) {
-        constexpr std::string_view of_user = "users.*.";
-        const std::size_t end = begun.starts_with("users.") ? begun.find('.', of_user.find('*')) : std::string::npos;
-        for (const auto &key : policy_keys()) {
-            std::string path(key.path);
-            if (end != std::string::npos && path.starts_with(of_user)) path.replace(0, of_user.size() - 1, begun, 0, end);
-            if (path.find('*') == std::string::npos) propose(path, "key");
-        }
-    }
-    for (const auto *below : commands_below(*command))
-        propose(below->get_name(), below->get_description());
-    return text;
 }
 
 // --- The command line itself.
@@ -358,10 +315,23 @@ std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std
     return fmt::format("unknown command {}{}", quote(first), hint.empty() ? "; see: pi-agentctl help" : hint);
 }
 
+// Reads a former name as the words that it stands for today, and says so. Returns the argument that these words still need.
+const CLI::Option *replace_former_name(CLI::App &app, std::vector<std::string> &words)
+{
+    const auto *former = std::ranges::find(former_names, std::string_view(words.empty() ? "" : words.front()), &FormerName::name);
+    if (former == std::end(former_names)) return nullptr;
+    std::cerr << fmt::format("pi-agentctl: '{}' is now '{}'\n", former->name, former->told);
+    const auto now = split(former->now, ' ');
+    words.erase(words.begin());
+    words.insert(words.begin(), now.begin(), now.end());
+    return former->argument == nullptr ? nullptr : app.get_subcommand(words.front())->get_option(former->argument);
+}
+
 // The command looks at options of `app` when it runs.
 Action parse_command_line(CLI::App &app, int argc, char **argv)
 {
-    app.set_version_flag("--version", std::string("pi-agentctl ") + build::version);
+    app.add_flag("--version")
+        ->description("Print the versions of pi-agent, systemd, the kernel and, as root, the agent; --version --json for programs");
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
     const auto where = std::string("The policy is ") + policy_path + ". A message ends with a code: pi-agentctl explain CODE explains it.";
@@ -379,20 +349,22 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
         return {[words] { become_shell(words); }};
     }
     // As other tools have it: help, and help COMMAND.
-    std::vector<const char *> words(argv, argv + argc);
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     if (first == "help") {
-        words.erase(words.begin() + 1);
-        words.push_back("--help");
+        words.erase(words.begin());
+        words.emplace_back("--help");
     }
+    const auto *needed = replace_former_name(app, words);
+    if (!words.empty() && words.front() == "--version") words.front() = "version";
+    std::ranges::reverse(words); // as CLI11 wants them
     try {
-        app.parse(static_cast<int>(words.size()), words.data());
+        app.parse(words);
+        if (needed != nullptr && needed->count() == 0) throw CLI::RequiredError(needed->get_name());
     } catch (const CLI::CallForAllHelp &) {
         app.footer(where + "\n\n" + footer);
         return {[help = app.help("", CLI::AppFormatMode::All)] { std::cout << help; }};
     } catch (const CLI::CallForHelp &) {
         return {[help = app.help()] { std::cout << help; }};
-    } catch (const CLI::CallForVersion &version) {
-        return {[text = std::string(version.what())] { std::cout << text << '\n'; }};
     } catch (const CLI::ParseError &error) {
         throw Failure(FailureKind::command_line, usage_problem(app, error, first));
     }

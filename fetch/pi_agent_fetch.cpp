@@ -397,9 +397,9 @@ int main()
     std::signal(SIGPIPE, SIG_IGN);
     try {
         if (::geteuid() == 0 && defence_is_on("agent-fetch-unprivileged"))
-            throw Failure(FailureKind::by_hand, "pi-agent-fetch does not run as root; pi-agentctl install-agent starts it");
+            throw Failure(FailureKind::by_hand, "pi-agent-fetch does not run as root; pi-agentctl agent install starts it");
         if (::getenv("STATE_DIRECTORY") == nullptr) // which its unit sets
-            throw Failure(FailureKind::by_hand, "pi-agentctl install-agent starts this program; do not run it by hand");
+            throw Failure(FailureKind::by_hand, "pi-agentctl agent install starts this program; do not run it by hand");
         say(fetch_agent(read_fetch_order(read_whole(FdRef(STDIN_FILENO), order_limit, "order"))));
         return EXIT_SUCCESS;
     } catch (const std::exception &failure) {

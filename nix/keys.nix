@@ -1,4 +1,4 @@
-# The options that are keys of the policy, made from schema.json, which a unit test holds against `pi-agentctl schema`. options.nix
+# The options that are keys of the policy, made from schema.json, which a unit test holds against `pi-agentctl show --schema`. options.nix
 # declares them, and policy.nix writes the policy from them. Each has:
 #
 #   option       the option, below m3ta.pi-agent (of `users`: below hostUsers.NAME)

@@ -1,4 +1,4 @@
-// install-agent, and agent list, upgrade, rollback and prune: the order of their steps, what they print, and the unit that fetches.
+// agent install, list, upgrade, rollback and prune: the order of their steps, what they print, and the unit that fetches.
 #include "admin/agents/agents.hpp"
 
 #include "admin/host/host_things.hpp"
@@ -170,7 +170,7 @@ void tell_what_starts(std::ostream &out)
 InstalledAgent require_current(const AsRoot &root, const std::string &name)
 {
     const auto current = current_agent(installed_agents(root), name);
-    if (!current) throw NothingToDo(fmt::format("{} is not installed here; 'sudo pi-agentctl install-agent {}' installs it", name, name));
+    if (!current) throw NothingToDo(fmt::format("{} is not installed here; 'sudo pi-agentctl agent install {}' installs it", name, name));
     return *current;
 }
 
@@ -178,7 +178,7 @@ InstalledAgent require_current(const AsRoot &root, const std::string &name)
 
 void run_install_agent(const InstallOrder &order, std::ostream &out)
 {
-    const auto root = begin_agent_command(order.is_upgrade ? "agent upgrade" : "install-agent");
+    const auto root = begin_agent_command(order.is_upgrade ? "agent upgrade" : "agent install");
     require_known_agent(order.request.substr(0, order.request.find('@')));
     const auto request = read_agent_request(order.request);
     const auto agent = read_known_agent(request.agent);
@@ -238,9 +238,9 @@ void run_agent_list(bool json, std::ostream &out)
         return print_json({{"agents", list}, {"installed_by_hand", is_installed_by_hand(root)}}, out);
     }
     if (is_installed_by_hand(root))
-        out << default_agent_link << " was installed by hand; 'sudo pi-agentctl install-agent' keeps it as an earlier version\n";
+        out << default_agent_link << " was installed by hand; 'sudo pi-agentctl agent install' keeps it as an earlier version\n";
     else if (all.empty())
-        out << "no agent is installed; 'sudo pi-agentctl install-agent' installs pi\n";
+        out << "no agent is installed; 'sudo pi-agentctl agent install' installs pi\n";
     if (all.empty()) return;
     std::vector<Row> rows;
     for (const auto &agent : all)
@@ -257,7 +257,7 @@ void run_agent_rollback(const std::string &name, bool yes, std::ostream &out)
     const auto root = begin_agent_command("agent rollback");
     const auto request = read_agent_request(name);
     if (!request.version.empty())
-        throw Failure(ExitStatus::usage, "agent rollback goes back to the version before; 'pi-agentctl install-agent " + request.agent +
+        throw Failure(ExitStatus::usage, "agent rollback goes back to the version before; 'pi-agentctl agent install " + request.agent +
                                              "@" + request.version + "' switches to another one");
     const auto lock = take_agents_lock(root);
     const auto current = require_current(root, request.agent);
@@ -395,7 +395,7 @@ void end_fetch(const AsRoot &root)
 FetchLine fetch_in_unit(const AsRoot &root, const FetchOrder &order, const HearFetch &hear, const std::function<void()> &wait)
 {
     if (!has_systemd())
-        throw Failure(ExitStatus::unavailable, "install-agent needs systemd, which gives the download an account of its own, and this host "
+        throw Failure(ExitStatus::unavailable, "agent install needs systemd, which gives the download an account of its own, and this host "
                                                "does not run it; copy /usr/lib/pi-agent from a host that does");
     FetchLine last;
     UnitProgram program(root, fetch_unit, fetch_unit_properties(), write_fetch_order(order));

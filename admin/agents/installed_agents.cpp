@@ -416,7 +416,7 @@ std::string launcher_text(const KnownAgent &agent, const FetchLine &fetched)
 {
     // Uses the tree's own name, because another version may take the link's place during a start. Where only the link is shown, uses the
     // link.
-    const auto text = fmt::format("#!/bin/sh\n# {0} {1}, installed by pi-agentctl install-agent.\ntree={2}/{0}/{1}\n"
+    const auto text = fmt::format("#!/bin/sh\n# {0} {1}, installed by pi-agentctl agent install.\ntree={2}/{0}/{1}\n"
                                   "[ -d \"$tree\" ] || tree=${{0%/bin/*}}\n",
                                   agent.name, fetched.version, agents_directory);
     const bool is_native = !agent.platform_package.empty();

@@ -125,7 +125,7 @@ void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std:
     if (left.size() <= named_limit)
         for (const auto &each : left)
             out << "left behind: " << to_text(each) << ": " << each.why << '\n';
-    out << fmt::format("left behind: 'sudo pi-agentctl prune' removes {}\n",
+    out << fmt::format("left behind: 'sudo pi-agentctl user prune' removes {}\n",
                        left.size() <= named_limit ? "that" : fmt::format("{} homes and accounts of people who left", left.size()));
 }
 
@@ -271,7 +271,7 @@ void run_sudoers(std::ostream &out, std::ostream &notes)
 
 void run_prune(const PruneOrder &order, std::ostream &out)
 {
-    const auto root = claim_root("prune", "removes homes and accounts of agents, so only root can run it");
+    const auto root = claim_root("user prune", "removes homes and accounts of agents, so only root can run it");
     if (order.json && !order.dry_run) throw Failure(ExitStatus::usage, "--json lists what is left, and needs --dry-run");
     auto policy = load_policy(policy_path);
     const auto left = find_left(root, policy, order.gone);

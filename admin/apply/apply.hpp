@@ -39,7 +39,7 @@ struct RemoveOrder {
 // their owners and modes back. The policy stays. Throws Failure(limit) while a session lives.
 void run_remove(const RemoveOrder &order, std::ostream &out);
 
-// --- pi-agentctl prune: removes homes and accounts of agents whose people left the policy or this host.
+// --- pi-agentctl user prune: removes homes and accounts of agents whose people left the policy or this host.
 struct PruneOrder {
     bool yes = false;                   // do not ask
     bool dry_run = false;               // only list
@@ -120,7 +120,7 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes);
 // Failure(configuration) if the draft is given up because of its mistakes. At the end it offers to apply.
 void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings);
 
-// --- pi-agentctl user, set and get: change one thing in the policy, and read one.
+// --- pi-agentctl user, set and show KEY: change one thing in the policy, and read one.
 struct ChangeOrder {
     bool yes = false;     // do not ask
     bool dry_run = false; // only show the lines that would change
@@ -146,12 +146,12 @@ void run_get(const std::string &key, bool json, std::ostream &out);
 // What `apply` would do with these files, or what would stop it.
 void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream &out, std::ostream &warnings);
 
-// --- pi-agentctl sudoers: the rule that apply would install, for those who keep their sudo rules elsewhere.
+// --- pi-agentctl apply --show-rule: the rule that apply would install, for those who keep their sudo rules elsewhere.
 
 // Prints it if visudo finds nothing wrong. Without visudo, a note on `notes` says so. Throws Failure(internal) if visudo refuses the rule.
 void run_sudoers(std::ostream &out, std::ostream &notes);
 
-// --- pi-agentctl schema: the policy's keys as a JSON Schema (draft 07), for editors and other programs that look at policies.
+// --- pi-agentctl show --schema: the policy's keys as a JSON Schema (draft 07), for editors and other programs that look at policies.
 
 // Made from the table of common/policy/policy_sections.hpp. It refuses nothing that pi-agent accepts; what it cannot say is in
 // docs/reference/policy-files.md.

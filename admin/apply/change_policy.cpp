@@ -13,7 +13,7 @@ namespace pi_agent {
 namespace {
 
 // --- Changes the policy without an editor, in files that these commands alone write: `pi-agentctl user add`, `user remove`, `set`; and
-// `get`.
+// `show KEY`.
 
 constexpr const char *set_file = "/set.yaml"; // in policy.d
 constexpr const char *head = "# Written by pi-agentctl (user add, set), which leaves this file alone once it has comments of your own.\n";

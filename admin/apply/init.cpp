@@ -220,7 +220,7 @@ void show_next(const std::vector<Candidate> &candidates, const Policy &policy, s
     if (report.errors.empty()) out << prefix_lines("  ", without_line_end(to_text(report)));
     out << "\nNext:\n";
     if (::access(policy.agent.binary.c_str(), F_OK) != 0)
-        out << "  sudo pi-agentctl install-agent   # fetch the agent, which is not included\n";
+        out << "  sudo pi-agentctl agent install   # fetch the agent, which is not included\n";
     out << "  sudo pi-agentctl apply           # create the agents' accounts, install the sudo rule, try the sandbox\n";
     for (const auto &candidate : candidates) {
         if (candidate.roots.empty()) continue;

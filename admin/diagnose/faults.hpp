@@ -126,7 +126,7 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
 // whose entry it is. For a group it is empty, and the names are compared with the group's roots as texts.
 void check_named_files(HostCheck &check, const UserEntry &entry, const std::optional<Account> &user);
 
-// --- pi-agentctl version: what runs on this host, in one answer for a bug report.
+// --- pi-agentctl --version: what runs on this host, in one answer for a bug report.
 
 // What cannot be found out is a line of the answer, and not a failure. Only root asks the agent's program, through a process of the agent's
 // account.

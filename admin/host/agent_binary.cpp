@@ -293,7 +293,7 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
             report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == EACCES) return false;
-        report(failure.what(), "'sudo pi-agentctl install-agent' fetches the agent; or name where it is");
+        report(failure.what(), "'sudo pi-agentctl agent install' fetches the agent; or name where it is");
     } catch (const Failure &failure) {
         report(failure.what(), "");
     }

@@ -257,7 +257,7 @@ struct HidingPlace {
 };
 
 // `directory` is the canonical directory of agent.binary, `program` the canonical file that it leads to. The rule: a program of
-// /usr/lib/pi-agent/agents (pi-agentctl install-agent) hides that directory, with all versions. One in TREE/bin hides TREE, if TREE is
+// /usr/lib/pi-agent/agents (pi-agentctl agent install) hides that directory, with all versions. One in TREE/bin hides TREE, if TREE is
 // /usr/lib/pi-agent/agent or is below /opt, and the program leads nowhere outside of it. One in an npm package hides the package. Any other
 // hides only its file, because its directory is shared (/usr/bin). Nothing in the Nix store is hidden, because it cannot be changed.
 std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program);

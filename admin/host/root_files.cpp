@@ -174,7 +174,7 @@ UniqueFd take_edit_lock(const AsRoot & /*root*/)
 
 UniqueFd take_agents_lock(const AsRoot & /*root*/)
 {
-    return take("/run/pi-agentctl-agents.lock", "another 'pi-agentctl install-agent' is running; wait for it");
+    return take("/run/pi-agentctl-agents.lock", "another 'pi-agentctl agent install' is running; wait for it");
 }
 
 // --- Replaces the policy's files, and keeps applied ones as JSON: one file for each policy, however many files it has.

@@ -1,4 +1,4 @@
-// Sessions that live, and earlier ones: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`, `denials`; for others than root by a
+// Sessions that live, and earlier ones: `pi-agentctl sessions`, `stop`, `history`, `shell`, `denials`; for others than root by a
 // question.
 #pragma once
 
@@ -131,7 +131,7 @@ RecordRead read_session_log(const std::string &id);
 // The ids of all sessions of which root has recorded a start or a refusal.
 std::vector<std::string> recorded_sessions();
 
-// --- pi-agentctl history and logs: what the record has of sessions and refusals, and everything about one session.
+// --- pi-agentctl history, without and with a session: what the record has of sessions and refusals, and everything about one session.
 
 // One start: a session, or a refusal. Values are harmless, as in the record, except `user`: the name as the host has it.
 struct PastStart {

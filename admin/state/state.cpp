@@ -357,7 +357,7 @@ std::string People::doubt_about(const std::string &name) const
     const bool is_vouched = std::ranges::find(gone_, name) != gone_.end();
     if (database_.services.empty() || is_vouched || find(name) || !defence_is_on("unknown-people")) return "";
     return fmt::format(
-        "the service for names of users may only not answer just now ({} in {}); if it is so: sudo pi-agentctl prune --gone {}",
+        "the service for names of users may only not answer just now ({} in {}); if it is so: sudo pi-agentctl user prune --gone {}",
         fmt::join(database_.services, ", "), services_path, name_as_word(name));
 }
 

@@ -87,7 +87,7 @@ struct Left {
     std::string account; // of the agent
     std::string path;    // of the home, for display
     std::string why;     // it is not needed any more
-    std::string kept;    // why it must stay; empty for what `prune` removes
+    std::string kept;    // why it must stay; empty for what `user prune` removes
     bool operator==(const Left &) const = default;
 };
 

@@ -67,7 +67,7 @@ PackageProgram read_package_program(std::string_view json, const std::string &pa
 
 // --- What the fetching program must fetch, and what it answers, line by line.
 
-// The argument of install-agent: AGENT, or AGENT@VERSION.
+// The argument of agent install: AGENT, or AGENT@VERSION.
 struct AgentRequest {
     std::string agent;
     std::string version; // exact, or a tag of the registry such as "latest"; empty: the one that this release was tested with

@@ -72,7 +72,7 @@ print(json.dumps(caught))
 def killed_in_the_record(target, session):
     """Whether its end was recorded by somebody else than its runner."""
     target.machine.root(["journalctl", "--sync"], check=True)
-    said = target.machine.root(["pi-agentctl", "logs", session]).stdout
+    said = target.machine.root(["pi-agentctl", "history", session]).stdout
     return b"did not record how" in said
 
 

@@ -36,7 +36,7 @@ def install(target, play="", members=(), registry=URL):
     machine.root(f"rm -rf {AGENTS} /root/planted; test ! -L /usr/lib/pi-agent/agent || rm /usr/lib/pi-agent/agent", check=True)
     machine.root("test ! -d /usr/lib/pi-agent/agent || mv /usr/lib/pi-agent/agent /usr/lib/pi-agent/aside", check=True)
     try:
-        return machine.root(["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", registry])
+        return machine.root(["pi-agentctl", "agent", "install", "pi@7.7.7", "--registry", registry])
     finally:
         machine.root("test ! -d /usr/lib/pi-agent/aside || { rm -f /usr/lib/pi-agent/agent; mv /usr/lib/pi-agent/aside /usr/lib/pi-agent/agent; }", check=True)
 
@@ -69,7 +69,7 @@ def test_another_archive_than_the_pinned_one(prove):
         install(target)
         machine.root(f"rm -rf {AGENTS}; test ! -L /usr/lib/pi-agent/agent || rm /usr/lib/pi-agent/agent", check=True)
         machine.registry.publish(play="touch evil", pinned=False)
-        done = machine.root(["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", URL])
+        done = machine.root(["pi-agentctl", "agent", "install", "pi@7.7.7", "--registry", URL])
         return outcome(done, machine, f"test -e {TREE}/evil")
 
     prove(attack, "agent-integrity")
@@ -110,7 +110,7 @@ def test_a_kill_at_a_named_point(weak, control_seen, point):
     machine.registry.publish()
     by_hand = "mkdir -p /usr/lib/pi-agent/agent/bin; printf '#!/bin/sh\\necho by hand\\n' >/usr/lib/pi-agent/agent/bin/pi; chmod 755 /usr/lib/pi-agent/agent/bin/pi"
     machine.root(f"rm -rf {AGENTS} /usr/lib/pi-agent/agent; {by_hand if point in ONLY_BY_HAND else ':'}", check=True)
-    command = ["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", URL]
+    command = ["pi-agentctl", "agent", "install", "pi@7.7.7", "--registry", URL]
     machine.write(WAIT_AT, f"{point}\n")
     with machine.popen(command, user="root") as running:
         machine.root(f"for i in $(seq 400); do pgrep -x {point[:15]} && exit; sleep .05; done; exit 1", check=True)
@@ -135,7 +135,7 @@ def test_a_set_uid_program(product, weak, seen_to_work):
     done = install(product, "touch s && chmod 4755 s")
     assert done.returncode == 69 and b"Operation not permitted" in done.stderr, done
     machine = weak.machine
-    command = ["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", URL]
+    command = ["pi-agentctl", "agent", "install", "pi@7.7.7", "--registry", URL]
     for defences in ((), ("agent-tree-modes",)):
         machine.registry.publish(play="touch s")
         machine.root(f"rm -rf {AGENTS} /usr/lib/pi-agent/agent", check=True)

@@ -44,7 +44,7 @@ def test_there_is_one_line_and_it_works_for_those_of_the_policy(product, control
         for command, allowed in (([RUNNER], True), ([RUNNER, "x"], False), ([RUNNER, ""], False), (["/usr/bin/id"], False)):
             done = product.machine.run(["sudo", "-n", "-l", *command], user=user, cwd="/")
             assert (done.returncode == 0) == allowed, (user, command, done)
-    report = product.machine.root(["pi-agentctl", "sudoers"], check=True).stdout
+    report = product.machine.root(["pi-agentctl", "apply", "--show-rule"], check=True).stdout
     assert report == product.machine.read(RULE)
     control_seen("users of the policy start an agent by it")
 

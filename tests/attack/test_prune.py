@@ -1,4 +1,4 @@
-"""What pi-agentctl prune takes for left behind: never what belongs to somebody, nor the home of somebody who is only not found just now."""
+"""What pi-agentctl user prune takes for left behind: never what belongs to somebody, nor the home of somebody who is only not found just now."""
 
 import pytest
 from target import Outcome
@@ -9,7 +9,7 @@ USERS = "/var/lib/pi-agent/users"
 
 
 def prune(target):
-    return target.machine.root(["pi-agentctl", "prune", "--yes"])
+    return target.machine.root(["pi-agentctl", "user", "prune", "--yes"])
 
 
 def exists(target, path):
@@ -68,7 +68,7 @@ def test_whom_a_directory_service_does_not_know_just_now_keeps_their_agents_home
             target.machine.root(": >/var/lib/extrausers/passwd", check=True)
             done = prune(target)
             is_gone = not exists(target, home)
-            said = target.machine.root(["pi-agentctl", "prune", "--yes", "--gone", "carol"]) if not is_gone else done
+            said = target.machine.root(["pi-agentctl", "user", "prune", "--yes", "--gone", "carol"]) if not is_gone else done
             assert not exists(target, home), said
         finally:
             target.machine.root("mv /root/passwd /root/group /root/nsswitch.conf /etc/ && rm -r /var/lib/extrausers", check=True)
@@ -76,7 +76,7 @@ def test_whom_a_directory_service_does_not_know_just_now_keeps_their_agents_home
 
     on, _ = prove(attack, "unknown-people")
     assert on.seen.returncode == 0 and b"only not answer just now (extrausers in /etc/nsswitch.conf)" in on.seen.stdout, on
-    assert b"sudo pi-agentctl prune --gone carol" in on.seen.stdout, on
+    assert b"sudo pi-agentctl user prune --gone carol" in on.seen.stdout, on
 
 
 def test_a_session_of_a_user_who_is_gone_from_the_database_keeps_their_agents_home(prove):

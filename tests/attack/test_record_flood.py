@@ -76,7 +76,7 @@ def test_a_forged_id_makes_the_beginning_of_a_session_ambiguous(prove):
         fields = {"MESSAGE": "forged", "MESSAGE_ID": IDS["denied"], "PI_AGENT_EVENT": "denied", "PI_AGENT_SESSION": forged, "PI_AGENT_UID": str(EVE)}
         target.machine.run(["logger", "--journald"], user="eve", input="".join(f"{name}={value}\n" for name, value in fields.items()).encode(), check=True)
         target.machine.root(["journalctl", "--sync"], check=True)
-        shown = target.machine.root(["pi-agentctl", "logs", session.id[:20]])
+        shown = target.machine.root(["pi-agentctl", "history", session.id[:20]])
         return Outcome(shown.returncode != 0, shown)
 
     prove(attack, "recorded-sessions")

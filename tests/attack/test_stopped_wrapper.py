@@ -84,7 +84,7 @@ def test_what_ended_while_the_wrapper_was_stopped_is_gone_and_the_wrapper_tells_
     assert wrapper, "the wrapper is not seen, so this shows nothing"
     product.machine.run(["touch", f"{DEMO}/enough"], check=True)
     product.expect_traces({**traces, "processes": traces["processes"] + wrapper}, STOPPED_SECONDS)
-    assert b"ended" in product.machine.root(["pi-agentctl", "logs", session.id], check=True).stdout
+    assert b"ended" in product.machine.root(["pi-agentctl", "history", session.id], check=True).stdout
     go_on(session)
     assert session.process.wait(timeout=10) == 7
     clear(product)

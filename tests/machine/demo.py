@@ -113,7 +113,7 @@ def say_what_next(options):
     if release:
         print("Install pi-agent on this host:")
         print(f"  ./package --machine {release} && sudo apt-get install ./dist/pi-agent_*~deb{MACHINES[release].number}_amd64.deb")
-        print("  sudo pi-agentctl install-agent --registry URL    (README.md says which)")
+        print("  sudo pi-agentctl agent install")
         print("  sudo pi-agentctl init && sudo pi-agentctl apply", flush=True)
     else:
         print("To install pi-agent on a Debian 12 or 13 host, see Install in README.md.", flush=True)

@@ -18,7 +18,7 @@ LINES = [
     ("pi-agentctl roll", ["pi-agentctl", "rollback"]),
     ("pi-agentctl user rem", ["pi-agentctl", "user", "remove"]),
     ("pi-agentctl set limits.mem", ["pi-agentctl", "set", "limits.memory"]),
-    ("pi-agentctl get users.alice.roo", ["pi-agentctl", "get", "users.alice.roots"]),
+    ("pi-agentctl show users.alice.roo", ["pi-agentctl", "show", "users.alice.roots"]),
     ("pi-agentctl drain --of", ["pi-agentctl", "drain", "--off"]),
     ("pi-agentctl state exp", ["pi-agentctl", "state", "export"]),
     ("pi-agentctl apply --dry", ["pi-agentctl", "apply", "--dry-run"]),

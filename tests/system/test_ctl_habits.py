@@ -27,9 +27,9 @@ def test_help_and_the_shells_options_are_as_of_other_tools(applied):
 
 def test_verbose_says_what_a_command_starts_and_nothing_else_does(applied):
     told = rb"(?m)^pi-agentctl: \d\d:\d\d:\d\d\.\d{3}: process \d+ runs visudo .*\npi-agentctl: \S+: process \d+ ended with status 0$"
-    quiet = applied.run(["pi-agentctl", "sudoers"], user="root", env={"SPDLOG_LEVEL": "debug"}, check=True)
+    quiet = applied.run(["pi-agentctl", "apply", "--show-rule"], user="root", env={"SPDLOG_LEVEL": "debug"}, check=True)
     for option in ("-v", "--verbose"):
-        loud = applied.run(["pi-agentctl", "sudoers", option], user="root", check=True)
+        loud = applied.run(["pi-agentctl", "apply", "--show-rule", option], user="root", check=True)
         assert loud.stdout == quiet.stdout and re.search(told, loud.stderr), loud
     assert b"runs" not in quiet.stderr, quiet
 
@@ -85,7 +85,7 @@ def test_tables_fit_a_terminal_and_are_whole_elsewhere(applied):
         root.type("pi-agentctl sessions\n")
         shown = root.expect(rb"SESSION +USER +AGE[^\n]*\n([0-9a-f]{8} [^\r\n]*)").group(1).decode()
         assert shown.startswith(session[:8] + " ") and len(shown) <= 100 and "~/" in shown, shown
-        followed = applied.popen(["pi-agentctl", "logs", "-f", session[:8]], user="root")
+        followed = applied.popen(["pi-agentctl", "history", "-f", session[:8]], user="root")
         alice.type("exit\n")
         out, err = followed.communicate(timeout=20)
         assert followed.returncode == 0 and b" ended: " in out, (out, err)

@@ -1,4 +1,4 @@
-"""`pi-agentctl install-agent`: from a registry to an agent that starts, without npm on the host; and nothing half where it fails."""
+"""`pi-agentctl agent install`: from a registry to an agent that starts, without npm on the host; and nothing half where it fails."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def ctl(machine, *arguments):
 
 
 def installed(machine, *arguments):
-    done = ctl(machine, "install-agent", *arguments)
+    done = ctl(machine, "agent", "install", *arguments)
     assert done.returncode == 0, done
     return done.stdout.decode()
 
@@ -58,7 +58,7 @@ def use_of(machine):
     return [(agent["version"], agent["current"], agent["previous"]) for agent in answer["agents"]]
 
 
-def refused(machine, status, *words, command=("install-agent",)):
+def refused(machine, status, *words, command=("agent", "install")):
     done = ctl(machine, *command)
     assert done.returncode == status, done
     said = done.stderr.decode()
@@ -106,12 +106,12 @@ def test_the_host_configuration_or_a_flag_names_the_registry(host):
     host.root(f"rm -rf {AGENTS}; printf 'registry = \"{URL[:-1]}\"\\n' >/etc/npmrc", check=True)
     installed(host)
     host.root("rm /etc/npmrc", check=True)
-    refused(host, 64, "is not the URL of a registry", command=("install-agent", "pi@3.0.0", "--registry", "file:///etc"))
+    refused(host, 64, "is not the URL of a registry", command=("agent", "install", "pi@3.0.0", "--registry", "file:///etc"))
 
 
 @pytest.mark.parametrize(("request_", "word"), [("pi@^1", "'^1' is not a version of pi"), ("-x/../y", ""), ("evil@1.0", "does not know the agent evil; it knows pi"), ("pi@1.0", "'1.0' is not a version of pi"), ("other", "does not know the agent other; it knows pi")])
 def test_what_is_no_agent_or_version_is_refused(host, request_, word):
-    refused(host, 64, word, command=("install-agent", request_))
+    refused(host, 64, word, command=("agent", "install", request_))
 
 
 def test_versions_lie_side_by_side_and_a_session_keeps_its_own(host):
@@ -163,7 +163,7 @@ def test_no_session_loses_an_agent_that_was_installed_by_hand(host):
     host.install_policy(STANDARD_POLICY)
     with host.popen(["pi"], cwd=DEMO) as running:
         assert running.stdout.readline() == b"ready\n"
-        done = ctl(host, "install-agent")
+        done = ctl(host, "agent", "install")
         assert done.returncode == 75 and b"was installed by hand and has to make room" in done.stderr, done
         assert host.root(f"test -L {LINK}").returncode == 1
         assert ctl(host, "stop", "--all").returncode == 0
@@ -188,17 +188,17 @@ def test_half_a_download_is_not_used(host):
 
 
 def test_a_registry_that_is_not_there(host):
-    refused(host, 69, "cannot fetch http://127.0.0.1:9/node-test", "check the network", command=("install-agent", "--registry", "http://127.0.0.1:9"))
-    refused(host, 69, "HTTP 404", command=("install-agent", "--registry", f"{URL}elsewhere"))
+    refused(host, 69, "cannot fetch http://127.0.0.1:9/node-test", "check the network", command=("agent", "install", "--registry", "http://127.0.0.1:9"))
+    refused(host, 69, "HTTP 404", command=("agent", "install", "--registry", f"{URL}elsewhere"))
 
 
 def test_a_registry_without_encryption_is_taken_from_this_host_or_with_a_warning(host):
     host.write("/root/.npmrc", "registry=http://registry.example/\n")
     refused(host, 78, "the registry http://registry.example/ of this host's npm configuration is reached without encryption", "with https://")
     assert host.root(NOTHING_HALF).stdout == b""
-    done = ctl(host, "install-agent", "--registry", "http://0.0.0.0:9")  # nobody listens
+    done = ctl(host, "agent", "install", "--registry", "http://0.0.0.0:9")  # nobody listens
     assert done.returncode == 69 and b"warning: http://0.0.0.0:9/ is reached without encryption" in done.stdout, done
-    assert b"warning" not in ctl(host, "install-agent", "--registry", "http://127.0.0.1:9").stdout
+    assert b"warning" not in ctl(host, "agent", "install", "--registry", "http://127.0.0.1:9").stdout
 
 
 def test_a_registry_with_encryption_leads_to_none_without(host):
@@ -215,7 +215,7 @@ def test_a_registry_with_encryption_leads_to_none_without(host):
 
 @pytest.mark.parametrize("url", ["https://alice:s3cret@registry.example/", "alice:s3/cret@registry.example", "https://registry.example/?token=s3cret"])
 def test_a_password_in_a_registrys_url_is_not_printed(host, url):
-    done = ctl(host, "install-agent", "--registry", url)
+    done = ctl(host, "agent", "install", "--registry", url)
     assert done.returncode == 64 and b"***" in done.stderr and b"s3" not in done.stderr + done.stdout, done
 
 
@@ -226,7 +226,7 @@ def test_a_full_disk_leaves_what_was_there(host, place):
     # What is there moves to the small file system with it.
     host.root(f"mkdir -p {place} && cp -a {place} /root/kept && mount -t tmpfs -o size=4m,mode=0700 none {place} && cp -a /root/kept/. {place}", check=True)
     try:
-        refused(host, 69 if "private" in place else 71, "No space left on device", command=("install-agent", "pi@2.0.0"))
+        refused(host, 69 if "private" in place else 71, "No space left on device", command=("agent", "install", "pi@2.0.0"))
         assert use_of(host) == [(TESTED, True, False)]
     finally:
         host.root(f"umount {place}; rm -rf /root/kept", check=True)
@@ -248,7 +248,7 @@ def test_a_kill_at_any_moment_leaves_nothing_half(host, victim, moment):
     else:
         host.registry.publish(play="touch /tmp/here; sleep 60")
     begun = f"systemctl is-active -q {UNIT}" + (" && pgrep -x sleep" if moment == "npm" else " && ls /var/lib/private/pi-agent-fetch/tree/node.tgz")
-    with host.popen(["pi-agentctl", "install-agent"], user="root") as running:
+    with host.popen(["pi-agentctl", "agent", "install"], user="root") as running:
         wait_for(host, begun)
         host.root(victim, check=True)
         _, err = running.communicate(timeout=30)
@@ -263,16 +263,16 @@ def test_a_kill_at_any_moment_leaves_nothing_half(host, victim, moment):
 
 def test_a_second_run_waits_for_nobody(host):
     host.registry.behave(slow=True)
-    with host.popen(["pi-agentctl", "install-agent"], user="root") as running:
+    with host.popen(["pi-agentctl", "agent", "install"], user="root") as running:
         wait_for(host, f"systemctl is-active -q {UNIT}")
-        refused(host, 75, "another 'pi-agentctl install-agent' is running")
+        refused(host, 75, "another 'pi-agentctl agent install' is running")
         running.kill_all()
     wait_for(host, f"! systemctl is-active -q {UNIT}")
-    host.root("pi-agentctl install-agent --registry http://127.0.0.1:9; true", check=True)
+    host.root("pi-agentctl agent install --registry http://127.0.0.1:9; true", check=True)
 
 
 def test_only_root_installs(host):
-    done = host.run(["pi-agentctl", "install-agent"])
+    done = host.run(["pi-agentctl", "agent", "install"])
     assert done.returncode == 77 and b"only root can run it" in done.stderr, done
     done = host.run(["/usr/libexec/pi-agent/pi-agent-fetch"], stdin=subprocess.DEVNULL)
-    assert done.returncode == 77 and b"pi-agentctl install-agent starts this program; do not run it by hand" in done.stdout, done
+    assert done.returncode == 77 and b"pi-agentctl agent install starts this program; do not run it by hand" in done.stdout, done

@@ -105,9 +105,9 @@ def test_a_member_starts_at_once_and_doctor_looks_at_the_one_who_is_named(crowde
 def test_accounts_of_this_range_are_pruned_like_others(crowded):
     machine, _ = crowded
     machine.root(["gpasswd", "-d", "crowd0007", "crowd"], check=True)
-    listed = said(machine, "prune", "--dry-run")
+    listed = said(machine, "user", "prune", "--dry-run")
     assert "would: remove the account pi-agent-crowd0007: crowd0007 left the policy" in listed, listed
     assert "crowd0008" not in listed
-    said(machine, "prune", "--yes")
+    said(machine, "user", "prune", "--yes")
     assert counted(machine, "passwd", "^pi-agent-crowd0007:") == 0
     machine.root(["gpasswd", "-a", "crowd0007", "crowd"], check=True)

@@ -151,7 +151,7 @@ def test_others_and_other_directories_are_refused(nixos):
 
 def test_the_rules_are_those_that_the_product_would_write(nixos):
     sudo = evaluate(CONFIGURATION)["sudo"]
-    ours = nixos.root(["pi-agentctl", "sudoers"], env={"PATH": PATH}, check=True).stdout.decode()
+    ours = nixos.root(["pi-agentctl", "apply", "--show-rule"], env={"PATH": PATH}, check=True).stdout.decode()
     wanted = [line for line in ours.splitlines() if line and not line.startswith("#")]
     assert len(wanted) == 6
     assert set(wanted) <= {line.strip() for line in sudoers_of(sudo).splitlines()}

@@ -232,7 +232,7 @@ def test_the_manual_knows_every_option_command_and_key(absent):
         entry = re.search(rf"^ +{command.strip()}(?: .*)?$", page, re.MULTILINE)
         assert entry and [option for option in known if option not in entry.group() and option not in EVERY_COMMANDS] == [], command
     assert [option for option in EVERY_COMMANDS if option not in page] == []
-    schema = json.loads(machine.run(["pi-agentctl", "schema"], check=True).stdout)
+    schema = json.loads(machine.run(["pi-agentctl", "show", "--schema"], check=True).stdout)
     policy = manual(machine, "pi-agent-policy")
     for name, section in schema["properties"].items():
         for key in [name, *(f"{name}.{below}" for below in section.get("properties", {}))]:

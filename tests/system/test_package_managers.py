@@ -150,7 +150,7 @@ def test_the_seeded_bashrc_guards_an_interactive_shell(with_variable):
 
 
 def test_the_agents_node_keeps_what_it_compiles_and_the_projects_does_not(packages):
-    """What the launcher of install-agent hands to the agent's node alone."""
+    """What the launcher of agent install hands to the agent's node alone."""
     child = "require('child_process').spawnSync('node', ['c.js'], {stdio: 'inherit'})"
     make = f'printf "%s" "{child}" >m.js; echo "console.log(Object.keys(process.env).filter((name) => name.startsWith(\'NODE_\')).length)" >c.js'
     run = f"cd /tmp; {make}; node --require /usr/share/pi-agent/agents/compile-cache.cjs m.js; cd ~/.cache/node-compile-cache && find . -type f | wc -l"

@@ -141,7 +141,7 @@ def test_a_change_that_needs_no_apply_is_a_step_of_rollback_and_counts_as_applie
     said(machine, "set", "limits.sessions", "5")
     assert is_applied in said(machine, "metrics")
     said(machine, "rollback", "--yes", "--no-canary")
-    assert said(machine, "get", "limits.sessions") == "3\n"
+    assert said(machine, "show", "limits.sessions") == "3\n"
     said(machine, "user", "add", "eve", "--root", "/srv/devs")  # needs apply
     assert "\npi_agent_policy_applied 0\n" in said(machine, "metrics")
     machine.root(["rm", "-r", "/etc/pi-agent/users.d", "/etc/pi-agent/policy.d/set.yaml"], check=True)
@@ -451,11 +451,11 @@ def test_init_for_whom_and_where_is_said(applied):
 
 def test_sudoers_prints_what_apply_installs(applied):
     machine = applied
-    assert ctl(machine, "sudoers").stdout == machine.read(RULE)
-    assert machine.run(["pi-agentctl", "sudoers"], user="eve").stdout == machine.read(RULE)
+    assert ctl(machine, "apply", "--show-rule").stdout == machine.read(RULE)
+    assert machine.run(["pi-agentctl", "apply", "--show-rule"], user="eve").stdout == machine.read(RULE)
     machine.root(["mv", "/usr/sbin/visudo", "/usr/sbin/visudo-away"], check=True)
     try:
-        done = ctl(machine, "sudoers")
+        done = ctl(machine, "apply", "--show-rule")
         assert (done.returncode, done.stdout) == (0, machine.read(RULE)) and b"nobody has checked this" in done.stderr, done
     finally:
         machine.root(["mv", "/usr/sbin/visudo-away", "/usr/sbin/visudo"], check=True)
@@ -463,14 +463,14 @@ def test_sudoers_prints_what_apply_installs(applied):
 
 def test_version_names_all_that_matters(applied):
     machine = applied
-    shown = answer(machine, "version")
+    shown = answer(machine, "--version")
     release = machine.root(["uname", "-r"], check=True).stdout.decode().strip()
     systemd = machine.root(["systemctl", "--version"], check=True).stdout.decode().split()[1]
     agent = pi(machine, "--version").stdout.decode().strip()
     assert shown["kernel"]["version"] == f"Linux {release}" and shown["systemd"]["version"].startswith(systemd)
     assert shown["agent"]["version"] == agent and agent
-    assert ctl(machine, "--version").stdout.decode() == f"pi-agentctl {shown['pi_agent']['version']}\n"
-    done = machine.run(["pi-agentctl", "version"], user="alice")
+    assert ctl(machine, "--version").stdout.decode().startswith(f"pi-agent: {shown['pi_agent']['version']}\n")
+    done = machine.run(["pi-agentctl", "--version"], user="alice")
     assert done.returncode == 0 and b"only root can ask" in done.stdout, done
 
 

@@ -1,4 +1,4 @@
-"""pi-agentctl user add, user remove, set and get: one thing changes, what was written by hand stays, and no policy with a mistake is ever written."""
+"""pi-agentctl user add, user remove, set and show KEY: one thing changes, what was written by hand stays, and no policy with a mistake is ever written."""
 
 import json
 
@@ -98,7 +98,7 @@ def test_what_was_written_by_hand_is_changed_with_the_editor(host):
     (["set", "users.bob.rots", "[~/x]"], USAGE, "did you mean 'roots'?"),
     (["set", "agent.binary", "/no/such/agent"], INVALID, f"{POLICY_FILE}:"),
     (["set", "users", "{}"], INVALID, f"{POLICY_FILE}:"),
-    (["get", "nonsense"], USAGE, "is not a key of a policy"),
+    (["show", "nonsense"], USAGE, "is not a key of a policy"),
 ])  # fmt: skip
 def test_what_would_not_pass_check_is_not_written(host, arguments, status, words):
     before = files(host)
@@ -109,10 +109,10 @@ def test_what_would_not_pass_check_is_not_written(host, arguments, status, words
 
 def test_a_key_is_set_in_a_file_of_its_own_and_a_users_in_the_users(host):
     machine = host
-    assert "network is not set; its default is full\n" in said(machine, "get", "network", status=NOTHING)
+    assert "network is not set; its default is full\n" in said(machine, "show", "network", status=NOTHING)
     shown = said(machine, "set", "network", "loopback")
     assert shown == f"done: write {SET}\nnothing to apply: the next start follows this\n", shown
-    assert machine.read(SET).decode() == f"{HEAD}network: loopback\n" and said(machine, "get", "network") == "loopback\n"
+    assert machine.read(SET).decode() == f"{HEAD}network: loopback\n" and said(machine, "show", "network") == "loopback\n"
     said(machine, "set", "limits.runtime", "12h")
     said(machine, "set", "limits.sessions", "3")
     said(machine, "set", "network", "none")
@@ -125,7 +125,7 @@ def test_a_key_is_set_in_a_file_of_its_own_and_a_users_in_the_users(host):
     said(machine, "set", "users.eve.env.PI_OFFLINE", "0")  # a text, whatever it looks like
     assert machine.read(EVES).decode() == f"{HEAD}roots: [/srv/devs]\nenv: {{PI_OFFLINE: '0'}}\n"
     said(machine, "set", "env.NEW", "it's: so")
-    assert said(machine, "get", "env.NEW") == "it's: so\n" and machine.read(SET).decode().endswith("env: {NEW: 'it''s: so'}\n")
+    assert said(machine, "show", "env.NEW") == "it's: so\n" and machine.read(SET).decode().endswith("env: {NEW: 'it''s: so'}\n")
     assert machine.read(POLICY_FILE).decode() == COMMENTED
     assert said(machine, "set", "network", "none") == "the policy says that already\n"
     assert "policy is valid: " in said(machine, "check")
@@ -189,17 +189,17 @@ def test_set_shows_what_it_takes_away_and_warns_of_what_counts_for_nothing(host)
 
 def test_get_prints_what_the_files_say(host):
     machine = host
-    assert said(machine, "get", "users.bob.roots") == "[~/work]\n"
-    shown = answer(machine, "get", "users.bob.roots")
+    assert said(machine, "show", "users.bob.roots") == "[~/work]\n"
+    shown = answer(machine, "show", "users.bob.roots")
     assert (shown["key"], shown["value"], shown["default"]) == ("users.bob.roots", ["~/work"], None)
     assert shown["where"].startswith(f"{POLICY_FILE}:")
     machine.write(EVES, "roots: [/srv/devs]\n")
     machine.write(f"{PARTS}/more.yaml", "env: {MORE: 'true'}\n")
-    assert answer(machine, "get", "env")["value"] == {"PI_OFFLINE": "1", "MORE": "true"}
-    assert sorted(answer(machine, "get", "users")["value"]) == ["%devs", "alice", "bob", "eve"]
-    done = ctl(machine, "get", "limits.memory", "--json")
+    assert answer(machine, "show", "env")["value"] == {"PI_OFFLINE": "1", "MORE": "true"}
+    assert sorted(answer(machine, "show", "users")["value"]) == ["%devs", "alice", "bob", "eve"]
+    done = ctl(machine, "show", "limits.memory", "--json")
     assert done.returncode == NOTHING and json.loads(done.stdout) == {"version": 1, "key": "limits.memory", "value": None, "where": None, "default": "80%"}
-    assert machine.run(["pi-agentctl", "get", "users.bob.roots"], user="alice").stdout == b"[~/work]\n"
+    assert machine.run(["pi-agentctl", "show", "users.bob.roots"], user="alice").stdout == b"[~/work]\n"
 
 
 def test_another_place_for_the_homes_can_be_said_before_they_move(host):
@@ -209,7 +209,7 @@ def test_another_place_for_the_homes_can_be_said_before_they_move(host):
     try:
         shown = said(machine, "set", "agent.state_dir", "/srv/agents")
         assert f"done: write {SET}\n" in shown and "apply would stop: " in shown and "sudo pi-agentctl state move" in shown, shown
-        assert said(machine, "get", "agent.state_dir") == "/srv/agents\n"
+        assert said(machine, "show", "agent.state_dir") == "/srv/agents\n"
     finally:
         machine.root(["rmdir", "/srv/agents"], check=True)
 
@@ -231,7 +231,7 @@ def test_a_second_user_needs_accounts_to_be_said_and_nothing_is_written_before(h
     said(machine, "set", "agent.accounts", "per-user")
     assert machine.read(POLICY_FILE).decode().count("#") == 1
     said(machine, "user", "add", "eve", "--root", "/srv/devs")
-    assert said(machine, "get", "users.eve.roots") == "[/srv/devs]\n"
+    assert said(machine, "show", "users.eve.roots") == "[/srv/devs]\n"
 
 
 def test_the_emergency_stop_can_be_said_whatever_is_wrong_with_the_host(host):

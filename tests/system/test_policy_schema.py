@@ -1,4 +1,4 @@
-"""`pi-agentctl schema` says of a policy what `pi-agentctl check` says of its shape."""
+"""`pi-agentctl show --schema` says of a policy what `pi-agentctl check` says of its shape."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ VALUES = [None, True, 5, 1.5, "word", "", [], ["word"], [5], {}, {"word": "word"
 
 @pytest.fixture(scope="module")
 def schema(machine):
-    return json.loads(machine.root(["pi-agentctl", "schema"], check=True).stdout)
+    return json.loads(machine.root(["pi-agentctl", "show", "--schema"], check=True).stdout)
 
 
 def validate(schema, policies):

@@ -1,4 +1,4 @@
-"""pi-agentctl prune: homes and accounts of agents whose people left the policy or the host go, and nothing else does."""
+"""pi-agentctl user prune: homes and accounts of agents whose people left the policy or the host go, and nothing else does."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ def homes(machine):
 @pytest.fixture
 def dave(machine):
     """A user of the policy whose agent has a home, with what an agent can make there."""
-    said(machine, "prune", "--yes")  # what other tests left
+    said(machine, "user", "prune", "--yes")  # what other tests left
     machine.root(["useradd", "--create-home", "dave"], check=True)
     machine.root(["install", "-d", "-o", "dave", "-g", "dave", WORK], check=True)
     try:
@@ -44,29 +44,29 @@ def dave(machine):
 
 
 def left_of(machine):
-    return answer(machine, "prune", "--dry-run")["left"]
+    return answer(machine, "user", "prune", "--dry-run")["left"]
 
 
 def test_who_left_the_policy_is_named_by_apply_and_gone_after_prune(dave):
     machine = dave
     before = homes(machine)
-    assert said(machine, "prune", "--dry-run") == NOTHING_LEFT
+    assert said(machine, "user", "prune", "--dry-run") == NOTHING_LEFT
     machine.write(POLICY_FILE, PLAYING_POLICY)
     shown = said(machine, "apply", "--no-canary")
     assert f"left behind: the home of dave's agent, {HOME}: dave left the policy\n" in shown, shown
-    assert "left behind: the account pi-agent-dave: dave left the policy\n" in shown and "'sudo pi-agentctl prune' removes" in shown, shown
+    assert "left behind: the account pi-agent-dave: dave left the policy\n" in shown and "'sudo pi-agentctl user prune' removes" in shown, shown
     home, account = left_of(machine)
     assert (home["what"], home["user"], home["account"], home["path"], home["kept"]) == ("home", "dave", "pi-agent-dave", HOME, None)
     assert home["bytes"] > 0 and (account["what"], account["account"], account["path"], account["bytes"]) == ("account", "pi-agent-dave", None, None)
-    assert f"would: remove the home of dave's agent, {HOME} (" in said(machine, "prune", "-n")
-    assert "use --yes" in said(machine, "prune", status=USAGE)
+    assert f"would: remove the home of dave's agent, {HOME} (" in said(machine, "user", "prune", "-n")
+    assert "use --yes" in said(machine, "user", "prune", status=USAGE)
     assert home_exists(machine) and account_exists(machine) and home_exists(machine, RECORD)
-    shown = said(machine, "prune", "-y")
+    shown = said(machine, "user", "prune", "-y")
     assert f"done: remove the home of dave's agent, {HOME}\n" in shown and "done: remove the account pi-agent-dave\n" in shown, shown
     assert not home_exists(machine) and not account_exists(machine) and not home_exists(machine, RECORD)
     assert machine.root(["getent", "group", "pi-agent-dave"]).returncode == 2
     assert homes(machine) == before - {"dave"} and account_exists(machine, "pi-agent-alice") and account_exists(machine, "pi-agent-bob")
-    assert said(machine, "prune", "-y") == NOTHING_LEFT and "left behind" not in said(machine, "apply", "--no-canary")
+    assert said(machine, "user", "prune", "-y") == NOTHING_LEFT and "left behind" not in said(machine, "apply", "--no-canary")
     machine.install_policy(DAVE)
     assert pi(machine, "sh", "test ! -e ~/made && echo new", user="dave", cwd=WORK).stdout == b"new\n"
 
@@ -75,7 +75,7 @@ def test_who_left_the_host_is_gone_too(dave):
     machine = dave
     machine.write(POLICY_FILE, PLAYING_POLICY)
     machine.root(["userdel", "dave"], check=True)
-    shown = said(machine, "prune", "--yes")
+    shown = said(machine, "user", "prune", "--yes")
     assert "dave left this host" in shown and "done: remove the account pi-agent-dave\n" in shown, shown
     assert not home_exists(machine) and not account_exists(machine)
 
@@ -85,7 +85,7 @@ def test_while_the_policy_names_somebody_whom_the_host_does_not_know_nothing_goe
     machine = dave
     machine.root("cp -a /etc/passwd /root/passwd && sed -i /^dave:/d /etc/passwd", check=True)
     try:
-        shown = said(machine, "prune", "--yes", status=INVALID)
+        shown = said(machine, "user", "prune", "--yes", status=INVALID)
         assert "this host does not know 'dave', so nobody can tell who left" in shown, shown
     finally:
         machine.root(["mv", "/root/passwd", "/etc/passwd"], check=True)
@@ -96,13 +96,13 @@ def test_what_a_session_uses_stays(dave):
     machine = dave
     with session(machine, "sh", "echo ready; cat", user="dave", cwd=WORK) as running:
         machine.write(POLICY_FILE, PLAYING_POLICY)  # not applied, which would end it
-        shown = said(machine, "prune", "--yes")
+        shown = said(machine, "user", "prune", "--yes")
         assert "dave left the policy, but dave has a session; end it first\n" in shown and shown.endswith(NOTHING_LEFT), shown
         assert [each["kept"] is not None for each in left_of(machine)] == [True, True]
         assert running.poll() is None and finish(running)[0] == 0
     assert home_exists(machine) and account_exists(machine)
     wait_until_empty(lambda: leftovers(machine))
-    assert "done: remove the account pi-agent-dave\n" in said(machine, "prune", "--yes")
+    assert "done: remove the account pi-agent-dave\n" in said(machine, "user", "prune", "--yes")
 
 
 def test_while_homes_are_not_where_the_policy_says_nothing_goes(dave):
@@ -111,7 +111,7 @@ def test_while_homes_are_not_where_the_policy_says_nothing_goes(dave):
     machine.root(["mkdir", "/srv/agents"], check=True)
     try:
         machine.write(POLICY_FILE, PLAYING_POLICY.replace("agent:\n", "agent:\n  state_dir: /srv/agents\n"))
-        shown = said(machine, "prune", "--yes", status=INVALID)
+        shown = said(machine, "user", "prune", "--yes", status=INVALID)
         assert "the agents' homes are in /var/lib/pi-agent; move them to /srv/agents: sudo pi-agentctl state move" in shown, shown
     finally:
         machine.root(["rmdir", "/srv/agents"], check=True)
@@ -127,7 +127,7 @@ def test_links_follow_to_nothing(dave):
     try:
         machine.install_policy(PLAYING_POLICY)
         assert [each["user"] for each in left_of(machine)] == ["dave", "dave"]
-        said(machine, "prune", "--yes")
+        said(machine, "user", "prune", "--yes")
         assert machine.read("/srv/precious/home/file") == b"x\n" and home_exists(machine, f"{STATE}/gone/home/file")
     finally:
         machine.root(["rm", "-r", f"{STATE}/gone", "/srv/precious"], check=True)
@@ -149,7 +149,7 @@ def test_what_is_not_as_apply_made_it_stays_and_is_told(dave, what):
     machine.install_policy(PLAYING_POLICY)
     machine.root(change, check=True)
     try:
-        shown = said(machine, "prune", "--yes")
+        shown = said(machine, "user", "prune", "--yes")
         assert f"dave left the policy, but {why}" in shown, shown
         assert account_exists(machine)
     finally:
@@ -166,13 +166,13 @@ def account(machine, name, *options):
 
 
 def test_accounts_of_somebody_elses_making_are_not_even_listed(machine):
-    said(machine, "prune", "--yes")
+    said(machine, "user", "prune", "--yes")
     with (
         account(machine, "pi-agent-zoe", "--system", "--comment", "pi-agent of zoe", "--home-dir", "/srv", "--shell", "/usr/sbin/nologin"),
         account(machine, "pi-agent-yan", "--system", "--comment", "pi-agent of yan", "--home-dir", "/var/lib/pi-agent", "--shell", "/bin/bash"),
         account(machine, "pi-agent-xia", "--system", "--comment", "of xia", "--home-dir", "/var/lib/pi-agent", "--shell", "/usr/sbin/nologin"),
     ):
-        assert said(machine, "prune", "--yes") == NOTHING_LEFT
+        assert said(machine, "user", "prune", "--yes") == NOTHING_LEFT
 
 
 def test_one_that_cannot_be_removed_keeps_no_other(dave):
@@ -180,20 +180,20 @@ def test_one_that_cannot_be_removed_keeps_no_other(dave):
     machine.install_policy(PLAYING_POLICY)
     machine.root(f"mkdir -p {STATE}/gone/home && chown -R daemon {STATE}/gone/home && touch {HOME}/strange", check=True)
     try:
-        done = ctl(machine, "prune", "--yes")
+        done = ctl(machine, "user", "prune", "--yes")
         assert done.returncode == 71 and b"contains something that is not pi-agent's" in done.stderr, done
         assert account_exists(machine) and b"done: " not in done.stdout
         assert b"it belongs to daemon" in done.stdout, done
     finally:
         machine.root(f"rm -rf {STATE}/gone {HOME}/strange", check=True)
-    said(machine, "prune", "--yes")
+    said(machine, "user", "prune", "--yes")
     assert not account_exists(machine)
 
 
 def test_only_root_prunes_and_only_a_list_is_for_programs(machine):
-    done = machine.run(["pi-agentctl", "prune"], user="alice", cwd=DEMO)
+    done = machine.run(["pi-agentctl", "user", "prune"], user="alice", cwd=DEMO)
     assert done.returncode == DENIED and b"only root can run it" in done.stderr, done
-    assert "needs --dry-run" in said(machine, "prune", "--json", "--yes", status=USAGE)
+    assert "needs --dry-run" in said(machine, "user", "prune", "--json", "--yes", status=USAGE)
 
 
 def test_it_waits_for_no_other_command(machine, dave):
@@ -202,10 +202,10 @@ def test_it_waits_for_no_other_command(machine, dave):
     try:
         while machine.root(["flock", "--nonblock", "/run/pi-agentctl.lock", "true"]).returncode == 0:
             pass
-        assert "another 'pi-agentctl apply' is running" in said(machine, "prune", "--yes", status=BUSY)
+        assert "another 'pi-agentctl apply' is running" in said(machine, "user", "prune", "--yes", status=BUSY)
     finally:
         holder.kill_all()
         holder.wait()
-    assert json.loads(ctl(machine, "prune", "-n", "--json").stdout)["left"]
+    assert json.loads(ctl(machine, "user", "prune", "-n", "--json").stdout)["left"]
     with written_policy(machine, DAVE):
-        assert said(machine, "prune", "-n") == NOTHING_LEFT  # they came back
+        assert said(machine, "user", "prune", "-n") == NOTHING_LEFT  # they came back

@@ -1,4 +1,4 @@
-"""pi-agentctl sessions, stop, logs and history: what they say is what systemd and the record say, under both methods that confine."""
+"""pi-agentctl sessions, stop and history: what they say is what systemd and the record say, under both methods that confine."""
 
 import contextlib
 import json
@@ -126,7 +126,7 @@ def test_nothing_to_stop_is_said_and_has_its_own_status(playing, method):
 
 
 def test_what_is_meant_must_be_said(playing, method):
-    for arguments in (["stop"], ["stop", "0", "--all"], ["stop", "--user", "alice", "--all"], ["stop", "--user", "nobody-here"], ["logs"]):
+    for arguments in (["stop"], ["stop", "0", "--all"], ["stop", "--user", "alice", "--all"], ["stop", "--user", "nobody-here"], ["history"]):
         done = ctl(playing, *arguments)
         assert done.returncode == USAGE and done.stderr.startswith(b"pi-agentctl: "), done
     with running(playing, *["alice"] * 2):
@@ -189,7 +189,7 @@ def test_a_users_entry_in_the_journal_does_not_enter_history(playing, method):
     playing.root(["journalctl", "--sync"], check=True)
     assert playing.root(["journalctl", "-q", "-o", "cat", f"PI_AGENT_SESSION={forged}"], check=True).stdout == b"forged\n"
     assert not [one for one in history(playing) if one["id"] == forged]
-    assert ctl(playing, "logs", forged).returncode == NOTHING
+    assert ctl(playing, "history", forged).returncode == NOTHING
 
 
 def test_logs_has_the_record_and_what_systemd_said(playing, method):
@@ -197,7 +197,7 @@ def test_logs_has_the_record_and_what_systemd_said(playing, method):
         (one,) = sessions(playing)
         finish(process)
     playing.root(["journalctl", "--sync"], check=True)
-    done = ctl(playing, "logs", one["id"][:20])
+    done = ctl(playing, "history", one["id"][:20])
     said = done.stdout.decode()
     assert done.returncode == 0 and f"pi-agent-runner: session {one['id']} started: user alice" in said, done
     assert f"pi-agent-runner: session {one['id']} ended: exit code 0" in said
@@ -215,7 +215,7 @@ def test_logs_of_a_start_that_came_to_no_session_are_followed_to_their_end(playi
         ctl(playing, "drain", "--off", check=True)
     playing.root(["journalctl", "--sync"], check=True)
     (one,) = [start for start in history(playing, "--since", begun) if start["denied_code"] == "E75-drain"]
-    done = ctl(playing, "logs", "-f", one["id"], timeout=20)
+    done = ctl(playing, "history", "-f", one["id"], timeout=20)
     assert done.returncode == 0 and b"lets no session start on this host" in done.stdout, done
 
 
@@ -227,7 +227,7 @@ def test_without_a_journal_the_file_is_what_there_is(playing, method):
         assert pi(playing, "sh", "exit 5").returncode == 5
         (one,) = history(playing, "--since", begun)
         assert (one["exit_code"], one["user"], one["said_by"]) == (5, "alice", "root")
-        done = ctl(playing, "logs", one["id"])
+        done = ctl(playing, "history", one["id"])
         assert done.returncode == 0 and f"session {one['id']} ended: exit code 5" in done.stdout.decode(), done
     finally:
         playing.root(["mv", f"{socket}-away", socket], check=True)
@@ -235,7 +235,7 @@ def test_without_a_journal_the_file_is_what_there_is(playing, method):
 
 def test_others_than_root_are_told_so(playing, method):
     others = (["sessions", "--user", "bob"], ["stop", "--user", "bob"], ["history", "--user", "bob"], ["state", "--user", "bob"])
-    of_alice = (*others, ["stop", "--all"], ["logs", "0123"], ["state", "prune", "--yes"])
+    of_alice = (*others, ["stop", "--all"], ["history", "0123"], ["state", "prune", "--yes"])
     of_eve = (["sessions"], ["stop", "0123"], ["history"], ["state"], *of_alice)  # in no entry of the policy
     for user, commands in (("alice", of_alice), ("eve", of_eve)):
         for arguments in commands:

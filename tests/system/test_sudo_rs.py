@@ -86,7 +86,7 @@ def test_the_one_line_for_very_many_users_is_for_everybody_but_agents(host):
 
 
 def test_the_rule_that_is_printed_was_checked(host):
-    shown = host.root(["pi-agentctl", "sudoers"], check=True)
+    shown = host.root(["pi-agentctl", "apply", "--show-rule"], check=True)
     assert shown.stdout == host.read(RULE) and shown.stderr == b"", shown
 
 

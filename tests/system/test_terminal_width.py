@@ -31,14 +31,14 @@ READ = {
     "pi-agentctl remove --dry-run": "root",
     "pi-agentctl set limits.memory 8Q": "root",
     "pi-agentctl stop": "root",
-    "pi-agentctl version": "root",
-    "pi-agentctl prune --dry-run": "root",
+    "pi-agentctl --version": "root",
+    "pi-agentctl user prune --dry-run": "root",
     "pi-agentctl init --user alice --user bob --output /dev/full --yes": "root",
 }
 READ |= {f"pi-agentctl help {name}": "alice" for name in COMMANDS if " " not in name}
 READ |= {f"pi-agentctl {name} --help": "alice" for name in COMMANDS if " " in name}
 TABLES = ("sessions", "history", "denials", "state", "agent list")
-FOR_PROGRAMS = ("check --json", "explain --user alice --json", "show --user alice --json", "get network", "history --json", "sudoers", "metrics")
+FOR_PROGRAMS = ("check --json", "explain --user alice --json", "show --user alice --json", "show network", "history --json", "apply --show-rule", "metrics")
 # Long in every way: words, names and lines of a file under which a caret stands.
 UNFIT = STANDARD_POLICY + "limits: {memory: 4096G, cpu: 12345}  # " + "x" * 90 + "\nbox_note: true\nview_paths: [/srv/no/such/directory/of/this/host, /etc/nothing]\n"
 

@@ -50,7 +50,7 @@ TEST_CASE("the launcher starts the program of its own tree")
     FetchLine fetched;
     fetched.version = "1.2.3";
     fetched.program = "node_modules/x/cli.js";
-    CHECK(launcher_text(agent, fetched) == "#!/bin/sh\n# pi 1.2.3, installed by pi-agentctl install-agent.\n"
+    CHECK(launcher_text(agent, fetched) == "#!/bin/sh\n# pi 1.2.3, installed by pi-agentctl agent install.\n"
                                            "tree=/usr/lib/pi-agent/agents/pi/1.2.3\n[ -d \"$tree\" ] || tree=${0%/bin/*}\n"
                                            "exec \"$tree/node/bin/node\" --require " +
                                                std::string(build::agents_path) +

@@ -1,4 +1,4 @@
-// nix/schema.json, of which nix/keys.nix makes the options of the NixOS module, is what `pi-agentctl schema` prints.
+// nix/schema.json, of which nix/keys.nix makes the options of the NixOS module, is what `pi-agentctl show --schema` prints.
 #include "admin/apply/apply.hpp"
 
 #include <cstdlib>
