@@ -93,7 +93,7 @@ def test_defaults_that_others_can_change_are_not_used(machine):
 
 def test_a_new_home_is_stamped_in_silence_and_the_agent_has_a_copy(machine):
     hook(machine, "0.0.1-x.sh", "echo ran >ran")
-    said = agent_says(machine, "sh", "echo $PI_AGENT_VERSION; cat $XDG_STATE_HOME/.pi-agent-version; test ! -e ~/ran")
+    said = agent_says(machine, "sh", "echo $PI_AGENT_VERSION; cat ~/.local/state/.pi-agent-version; test ! -e ~/ran")
     version = said.decode().split()[0]
     assert said.decode() == f"{version}\n{version}\n"
     assert stamp(machine) == f"{version}\n" and owner_and_mode(machine, STAMP) == "root:root 600"
