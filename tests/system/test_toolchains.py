@@ -20,7 +20,7 @@ FILES = {
 # How each is installed, the program that it brings, and where that is in the home.
 TOOLS = {
     "cargo": ("cargo install --quiet --offline --path hello-cargo", "hello-cargo", ".local/share/cargo/bin"),
-    "go": ("cd hello-go && GOPROXY=off GOFLAGS=-mod=mod go install .", "hello-go", ".local/bin"),
+    "go": ("cd hello-go && GOPROXY=off GOFLAGS=-mod=mod go install .", "hello-go", ".local/share/go/bin"),
     "npm": ("npm install --global --offline --no-audit --no-fund --silent ./hello-npm.tgz", "hello-npm", ".local/share/npm-global/bin"),
     "pip": (f"pip {INSTALL}", "hello-box", ".local/bin"),
 }
