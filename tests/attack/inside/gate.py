@@ -23,7 +23,7 @@ def text(value):
 
 
 def denial(host, port, count=1, where=b"", kind=2):
-    return number(DENIAL) + number(kind) + text(host) + number(port) + number(NO_RULE) + number(count) + text(where)
+    return number(DENIAL) + number(kind) + text(host) + number(port) + number(NO_RULE) + number(count) + text(where) + text(b"")
 
 
 channel = socket.socket(fileno=0)

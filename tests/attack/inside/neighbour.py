@@ -64,8 +64,7 @@ def signalled_by_descriptor():
 
 
 def limited():
-    limits = (ctypes.c_uint64 * 2)()
-    return outcome(system_call(302, VICTIM, 7, None, limits))  # prlimit64: reading RLIMIT_NOFILE asks for the same right as setting it
+    return outcome(system_call(302, VICTIM, 4, (ctypes.c_uint64 * 2)(), None))  # prlimit64 of RLIMIT_CORE; to read is nobody's harm
 
 
 def stolen_descriptor():
