@@ -193,7 +193,7 @@ def test_a_session_does_not_tune_the_processes_of_another(prove):
         return Outcome("done" in got.values(), got)
 
     on, off = prove(attack, "limits-of-others", "unit:PrivatePIDs")
-    assert set(on.seen.values()) == {"EPERM"}, on
+    assert set(on.seen.values()) <= {"EPERM", "ESRCH"}, on  # the second: with process numbers of its own, there is no such process
     assert set(off.seen.values()) == {"done"}, off
 
 

@@ -8,7 +8,7 @@ from launching import DENIED, INVALID, PLAYING_AGENT, assert_refused, pi, writte
 
 HOMES = {"alice": "/home/alice/projects", "carol": "/srv/devs", "bob": "/home/bob/work"}
 PLACES = {user: f"{root}/levels-a" for user, root in HOMES.items()}
-GREETING = "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 22), 2)' 2>/dev/null && echo open || echo closed"
+GREETING = "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 7022), 2)' 2>/dev/null && echo open || echo closed"
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,12 @@ def people(playing):
         script = f"mkdir -p {root}/levels-a {root}/levels-b ~/.levels; echo secret >{root}/levels-a/keys; echo tool >~/.levels/file"
         playing.run(["sh", "-ec", script], user=user, check=True)
     playing.root("mkdir -p /srv/levels; touch /srv/levels/file", check=True)
+    playing.root(["systemd-run", "--quiet", "--unit=levels-listener", "python3", "-m", "http.server", "--bind", "127.0.0.1", "7022"], check=True)
+    playing.root(f"for i in $(seq 100); do {GREETING} | grep -q open && exit; sleep .1; done; exit 1", check=True)
     for level in ("outer", "inner"):
         playing.write(f"/etc/pi-agent/{level}.env", f"LEVEL={level}\n", mode=0o600)
     yield playing
+    playing.root(["systemctl", "stop", "levels-listener"], check=True)
     for user, root in HOMES.items():
         playing.root(f"rm -rf {root}/levels-a {root}/levels-b ~{user}/.levels", check=True)
     playing.root("rm -r /srv/levels /etc/pi-agent/outer.env /etc/pi-agent/inner.env", check=True)

@@ -126,7 +126,7 @@ def test_nothing_to_stop_is_said_and_has_its_own_status(playing, method):
 
 
 def test_what_is_meant_must_be_said(playing, method):
-    for arguments in (["stop"], ["stop", "0", "--all"], ["stop", "--user", "alice", "--all"], ["stop", "--user", "nobody-here"], ["history"]):
+    for arguments in (["stop"], ["stop", "0", "--all"], ["stop", "--user", "alice", "--all"], ["stop", "--user", "nobody-here"], ["logs"]):
         done = ctl(playing, *arguments)
         assert done.returncode == USAGE and done.stderr.startswith(b"pi-agentctl: "), done
     with running(playing, *["alice"] * 2):

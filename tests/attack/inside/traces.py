@@ -43,10 +43,11 @@ def processes():
             uid = os.stat(f"/proc/{pid}").st_uid
             uids = Path(f"/proc/{pid}/status").read_text().split("Uid:")[1].split()[:4]
             program = os.readlink(f"/proc/{pid}/exe")
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue
         if uid in agents or agents & set(map(int, uids)) or "pi-agent" in program or program.endswith("/bin/pi"):
-            found.append(f"{program} {Path(f'/proc/{pid}/cmdline').read_bytes()!r}")
+            found.append(f"{program} {line!r}")
     return sorted(found)
 
 
