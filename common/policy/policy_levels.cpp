@@ -134,6 +134,7 @@ void take_values(Policy &policy, const Rules &rules)
     take(policy.projects.protect, rules.protect);
     take(policy.projects.mask, rules.mask);
     take(policy.projects.aftermath, rules.aftermath);
+    take(policy.projects.undo, rules.undo);
     take(policy.projects.read_only, rules.read_only);
     take(policy.wrapper.ports, rules.ports);
     policy.documents = rules.documents;
