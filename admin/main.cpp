@@ -1,5 +1,4 @@
-// pi-agentctl: the administrators' tool. Reads its command line and runs one command: their options, by the table of commands.toml, and
-// what each does.
+// pi-agentctl: reads its command line and runs one command. The table of commands.toml has their options.
 #include "admin/agents/agents.hpp"
 #include "admin/apply/apply.hpp"
 #include "admin/diagnose/faults.hpp"
@@ -7,6 +6,7 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
+#include "admin/undo/undo.hpp"
 #include "common/base/terminal_text.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ struct Action {
     bool is_for_programs = false; // what it prints is JSON, a file or a value: it stays as it is on a terminal, too
 };
 
-constexpr std::string_view commands_for_programs = "get metrics render schema sudoers";
+constexpr std::string_view commands_for_programs = "diff get metrics render schema sudoers";
 
 // --- The table, and how CLI11 gets it.
 
@@ -196,6 +196,12 @@ const std::map<std::string, Run> runs = {
      }},
     {"logs", [](const Given &it) { run_logs(it.word("SESSION"), it.has("--follow"), std::cout, std::cerr); }},
     {"history", show_history},
+    {"changes", [](const Given &it) { run_changes(it.text("SESSION"), it.has("--json"), std::cout); }},
+    {"diff", [](const Given &it) { run_diff(it.words("PATH"), it.text("--session"), std::cout); }},
+    {"undo",
+     [](const Given &it) {
+         run_undo({it.words("PATH"), it.text("--session"), it.has("--yes"), it.has("--dry-run")}, std::cout, std::cerr);
+     }},
     {"export", [](const Given &it) { become_export(it.text("SESSION")); }},
     {"denials",
      [](const Given &it) {
@@ -270,9 +276,8 @@ std::vector<const CLI::App *> commands_below(const CLI::App &app)
     return app.get_subcommands([](const CLI::App * /*any*/) { return true; });
 }
 
-// For the shells' completions: candidates for the last of `words`, which are the command line after the program's name, found by walking
-// the same commands and options that parse it. A line for each candidate: the word, a tab, what it means. Of values it knows the keys of
-// the policy.
+// For the shells' completions: a line for each candidate for the last of `words`, which are the command line after the program's name, by
+// the commands and options that parse it: the word, a tab, what it means. Of values it knows the keys of the policy.
 std::string complete(const CLI::App &app, std::vector<std::string> words)
 {
     std::string begun;
@@ -309,8 +314,7 @@ std::string complete(const CLI::App &app, std::vector<std::string> words)
         return text;
     }
     if (positionals > 0) return "";
-    // Keys where its first word is one, by the word that stands for it in the help; those of one user with the name that `begun` has:
-    // "users.alice.roots".
+    // Keys, where the help calls its first word one; those of one user with the name that `begun` has: "users.alice.roots".
     const auto arguments = command->get_options([](const CLI::Option *option) { return option->get_positional(); });
     if (!arguments.empty() && has_word("KEY WORD", arguments.front()->get_name(true))) {
         constexpr std::string_view of_user = "users.*.";
@@ -369,8 +373,7 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     Action chosen;
     for (const auto &row : command_rows())
         add_command(app, chosen, row);
-    const std::string_view first = argc > 1 ? argv[1] : "";
-    const std::string_view second = argc > 2 ? argv[2] : "";
+    const std::string_view first = argc > 1 ? argv[1] : "", second = argc > 2 ? argv[2] : "";
     if (first == "complete") // not of app: it says what the others are
         return {[text = complete(app, {argv + 2, argv + argc})] { std::cout << text; }, true};
     if (first == "shell" && argc > 2 && second != "--help" && second != "-h") {
@@ -430,8 +433,7 @@ int main(int argc, char **argv)
         FittedStream answer(std::cout, STDOUT_FILENO);
         if (action.is_for_programs) answer.stop();
         action.run();
-        std::cout.flush();
-        if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
+        if (!std::cout.flush()) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
     } catch (const NothingToDo &nothing) {
         say(name + " ", nothing.what());
