@@ -168,8 +168,8 @@ NVM = {
 MISE = {
     ".config/mise/config.toml": '[tools]\nzig9 = "1.2"\n',
     ".local/share/mise/installs/zig9/1.2/bin/zig9": "#!/bin/sh\necho zig9 from ${0%/bin/*}\n",
-    ".local/share/mise/shims/zig9": "#!/bin/sh\nversion=$(sed -n 's/^zig9 = \"\\(.*\\)\"$/\\1/p' \"$XDG_CONFIG_HOME/mise/config.toml\")\n"
-    'exec "$XDG_DATA_HOME/mise/installs/zig9/$version/bin/zig9"\n',
+    ".local/share/mise/shims/zig9": "#!/bin/sh\nversion=$(sed -n 's/^zig9 = \"\\(.*\\)\"$/\\1/p' \"$HOME/.config/mise/config.toml\")\n"
+    'exec "$HOME/.local/share/mise/installs/zig9/$version/bin/zig9"\n',
 }
 PYENV = {".pyenv/shims/python9": f"#!{HOME}/.pyenv/versions/9/bin/interpreter\n", ".pyenv/versions/9/bin/interpreter": "#!/bin/sh\necho python9 from ${0%/bin/*}\n"}
 MANAGERS = {
