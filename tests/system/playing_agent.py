@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,20 @@ import time
 import tty
 
 CAUGHT = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def reader_that_heeds_signals():
+    """read(2) alone sleeps through a signal that comes between Python's own look at signals and the call."""
+    woken, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker)
+
+    def read(size):
+        while 0 not in select.select([0, woken], [], [])[0]:
+            os.read(woken, 100)
+        return os.read(0, size)
+
+    return read
 
 
 def write(data):
@@ -34,10 +49,11 @@ def show_environment(_):
 
 def name_signals(_):
     """Says `ready`, then the name of each signal that comes, until the end of standard input."""
+    read = reader_that_heeds_signals()
     for number in CAUGHT:
         signal.signal(number, lambda number, _: write(signal.Signals(number).name.encode() + b"\n"))
     write(b"ready\n")
-    while os.read(0, 4096):
+    while read(4096):
         pass
 
 
@@ -87,9 +103,10 @@ def tell_sizes(_):
     def tell(*_):
         write("{1}x{0}.\n".format(*os.get_terminal_size(1)).encode())
 
+    read = reader_that_heeds_signals()
     signal.signal(signal.SIGWINCH, tell)
     tell()
-    os.read(0, 100)
+    read(100)
     write(b"end\n")
 
 
