@@ -5,7 +5,6 @@ import hashlib
 import itertools
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -17,18 +16,10 @@ import tty
 CAUGHT = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def reader_that_heeds_signals():
-    """read(2) alone sleeps through a signal that comes between Python's own look at signals and the call."""
-    woken, waker = os.pipe()
-    os.set_blocking(waker, False)
-    signal.set_wakeup_fd(waker)
-
-    def read(size):
-        while 0 not in select.select([0, woken], [], [])[0]:
-            os.read(woken, 100)
-        return os.read(0, size)
-
-    return read
+def heed_signals():
+    """read(2) sleeps through a signal that comes between Python's own look at signals and the call: wake it again and again."""
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
 
 
 def write(data):
@@ -49,11 +40,11 @@ def show_environment(_):
 
 def name_signals(_):
     """Says `ready`, then the name of each signal that comes, until the end of standard input."""
-    read = reader_that_heeds_signals()
+    heed_signals()
     for number in CAUGHT:
         signal.signal(number, lambda number, _: write(signal.Signals(number).name.encode() + b"\n"))
     write(b"ready\n")
-    while read(4096):
+    while os.read(0, 4096):
         pass
 
 
@@ -103,10 +94,10 @@ def tell_sizes(_):
     def tell(*_):
         write("{1}x{0}.\n".format(*os.get_terminal_size(1)).encode())
 
-    read = reader_that_heeds_signals()
+    heed_signals()
     signal.signal(signal.SIGWINCH, tell)
     tell()
-    read(100)
+    os.read(0, 100)
     write(b"end\n")
 
 
