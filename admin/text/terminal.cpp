@@ -352,7 +352,7 @@ void be_quiet()
         int_type overflow(int_type byte) override { return traits_type::not_eof(byte); }
         std::streamsize xsputn(const char * /*bytes*/, std::streamsize count) override { return count; }
     };
-    static Nowhere nowhere;
+    static Nowhere &nowhere = *new Nowhere; // never destroyed: the streams are flushed after all that is
     std::cout.rdbuf(&nowhere);
 }
 
