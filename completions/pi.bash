@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Completion of pi in bash: the options of the wrapper and, from a list, those of the agent, and paths. Only pi itself is started.
+# Completion of pi in bash: the options of the wrapper and, from a list, options and commands of the agent, and paths. Only pi itself is started.
 
 # Installed as DATADIR/bash-completion/completions/pi.
 _pi_agent_options=${BASH_SOURCE[0]%/bash-completion/*}/pi-agent/agent-options/pi
@@ -18,6 +18,9 @@ _pi_of_pi_agent() {
     else
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen "$kind" -- "$cur")
+        # Its commands are only its first argument.
+        ((COMP_CWORD != 1)) ||
+            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$(sed -n 's/^\([a-z]*\)\t.*/\1/p' "$_pi_agent_options" 2>/dev/null)" -- "$cur")
     fi
 }
 complete -F _pi_of_pi_agent pi

@@ -1,4 +1,4 @@
-# Completion of pi in fish: the options of the wrapper and, from a list, those of the agent, and paths. Only pi itself is started.
+# Completion of pi in fish: the options of the wrapper and, from a list, options and commands of the agent, and paths. Only pi itself is started.
 
 # Installed as DATADIR/fish/vendor_completions.d/pi.fish.
 set -g __pi_of_pi_agent_list (string replace -r '/fish/[^/]*$' '' (status dirname))/pi-agent/agent-options/pi
@@ -20,5 +20,11 @@ function __pi_of_pi_agent_files
         echo @$path
     end
 end
+function __pi_of_pi_agent_commands
+    if test -r $__pi_of_pi_agent_list; and test (count (commandline -opc)) -eq 1
+        string match -r '^[a-z].*' <$__pi_of_pi_agent_list
+    end
+end
+complete -c pi -a '(__pi_of_pi_agent_commands)'
 complete -c pi -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__pi_of_pi_agent_options)'
 complete -c pi -n 'string match -q -- "@*" (commandline -ct)' -f -a '(__pi_of_pi_agent_files)'

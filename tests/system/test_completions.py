@@ -29,6 +29,9 @@ LINES = [
     ("pi --pi-agent-tmpdir=sub", ["pi", "--pi-agent-tmpdir=subdirectory"]),
     ("pi -p REA", ["pi", "-p", "README.md"]),
     ("pi --no-sess", ["pi", "--no-session"]),  # the agent's own, from a list
+    ("pi --no-m", ["pi", "--no-mcp"]),
+    ("pi mc", ["pi", "mcp"]),
+    ("pi auth subdirec", ["pi", "auth", "subdirectory"]),  # no command of pi's there
     ("pi-agentctl explain limits.task", ["pi-agentctl", "explain", "limits.tasks"]),
 ]
 
