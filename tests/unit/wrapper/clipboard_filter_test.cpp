@@ -66,7 +66,7 @@ TEST_CASE("everything else passes byte by byte")
 {
     for (const std::string output :
          {"text\r\n", "\x1b[31mred\x1b[0m", "\x1b]0;52;title\x07z", "\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\",
-          "\x1b]520;x\x07z", "\x1b]1337;File=:eA==\x07z", "\x1b]52\x07z",
+          "\x1b]520;x\x07z", "\x1b]7501;?\x1b\\", "\x1b]7501;state=busy\x07z", "\x1b]1337;File=:eA==\x07z", "\x1b]52\x07z",
           "\x1b]5\x18"
           "2;x\x07z",
           "caf\xc3\xa9 \xe2\x9d\x9d"
