@@ -110,6 +110,7 @@ struct ProviderRequest {
 
 struct Provider {
     std::string_view name;              // as pi calls it, in models.json, auth.json and the policy
+    std::string_view old_name = {};     // as pi called it before, where that differs: the policy may, and older agents know no other
     std::string_view host = {};         // where it is; empty: each customer has a host of its own, which the policy names
     std::string_view host_pattern = {}; // what a host that the policy names has to be like, "*" for one label; empty: none may be named
     std::string_view header;            // that its key goes into, in lower case
@@ -124,9 +125,9 @@ struct Provider {
 constexpr std::string_view key_placeholder = "held-by-the-gate";
 
 const std::vector<Provider> &providers_with_gate();
-const Provider *find_provider(std::string_view name); // none: no gate can hold its key
+const Provider *find_provider(std::string_view name); // by either name; none: no gate can hold its key
 
-// Providers, by the names that auth.json has for them, whose key pi (0.73 to 0.87) reads from this variable; with a gate or without.
+// Providers, by the names that auth.json has for them, whose key pi (0.87 to 1.6) reads from this variable; with a gate or without.
 std::vector<std::string> providers_of_key(std::string_view variable);
 // The variable of such a provider; the first where it reads several.
 std::optional<std::string> key_variable_of_provider(std::string_view provider);

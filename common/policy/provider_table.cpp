@@ -153,7 +153,7 @@ std::optional<ProviderRule> read_provider(const PolicyValue &section)
 {
     const std::string &name = section.yaml->key;
     const Provider *known = find_provider(name);
-    ProviderRule provider{name, {}, {}, section.yaml->where};
+    ProviderRule provider{known != nullptr ? std::string(known->name) : name, {}, {}, section.yaml->where};
     bool has_key_file = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
     bool has_host = has_key_file;
     const auto read_key_file = [&](const PolicyValue &value) {
@@ -189,7 +189,8 @@ const std::vector<Provider> &providers_with_gate()
 const Provider *find_provider(std::string_view name)
 {
     const auto &all = providers_with_gate();
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Provider &one) { return one.name == name; });
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Provider &one) { return one.name == name || (!name.empty() && one.old_name == name); });
     return found == all.end() ? nullptr : &*found;
 }
 
@@ -296,8 +297,13 @@ std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &secti
     const auto entries = read_entries(section);
     if (!entries) return std::nullopt;
     std::vector<ProviderRule> providers;
-    for (const auto &entry : *entries)
-        if (auto provider = read_provider(entry)) providers.push_back(std::move(*provider));
+    for (const auto &entry : *entries) {
+        auto provider = read_provider(entry);
+        if (!provider) continue;
+        if (std::ranges::find(providers, provider->name, &ProviderRule::name) != providers.end())
+            entry.at_its_name().report("names the provider " + provider->name + " a second time, by another name", "keep one of the two");
+        providers.push_back(std::move(*provider));
+    }
     return providers;
 }
 

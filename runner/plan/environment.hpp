@@ -66,7 +66,7 @@ std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<s
 
 // --- Which model providers the policy's environment has keys for.
 
-// Names of providers, as auth.json has them, whose key variable (as pi reads it, versions 0.73 to 0.87) is set and not empty in `env`.
+// Names of providers, as auth.json has them, whose key variable (as pi reads it, versions 0.87 to 1.6) is set and not empty in `env`.
 std::set<std::string> providers_with_keys(const Environment &env);
 
 } // namespace pi_agent

@@ -215,10 +215,12 @@ nlohmann::json models_of_held_keys(const std::vector<ProviderRule> &rules, const
     nlohmann::json models = nlohmann::json::object();
     for_each_provider(rules, [&](std::size_t index, const Provider &provider) {
         const std::string host = host_of_provider(provider, rules[index].host).host;
-        models["providers"][rules[index].name] = {
-            {"baseUrl", "http://127.0.0.1:" + std::to_string(route_port) + "/" + host + std::string(provider.base_path)},
-            {"apiKey", index < placeholders.size() ? placeholders[index] : std::string(key_placeholder)},
-        };
+        for (const auto &name : {provider.name, provider.old_name})
+            if (!name.empty())
+                models["providers"][std::string(name)] = {
+                    {"baseUrl", "http://127.0.0.1:" + std::to_string(route_port) + "/" + host + std::string(provider.base_path)},
+                    {"apiKey", index < placeholders.size() ? placeholders[index] : std::string(key_placeholder)},
+                };
     });
     return models;
 }

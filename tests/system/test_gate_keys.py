@@ -121,6 +121,28 @@ def test_pi_asks_a_provider_with_a_key_that_it_does_not_have(provider, model, ho
     assert "held-by-the-gate" not in json.dumps([one["fields"] for one in asked])
 
 
+def test_message_threads_go_through_whole(held, service):
+    """pi 1.5 and later asks so where the address has the provider's name in it, as the gate's route has."""
+    if held.names:
+        pytest.skip("pi 0.87 has no message threads")
+    service.requests()
+    for more in ((), ("-c",)):
+        done = pi(held, "--provider", "anthropic", "--model", "claude-sonnet-4-5", *more, "-p", "hello")
+        assert (done.returncode, done.stdout.decode().strip()) == (0, SAID), done
+    asked = [one for one in service.requests() if (one["request"] or {}).get("messages")]
+    assert len(asked) == 2 and all("message-threads-" in one["fields"]["anthropic-beta"] for one in asked), asked
+    assert asked[0]["request"]["thread"] == {"type": "create"}, asked
+
+
+def test_pi_shows_what_stands_for_a_key(held, service):
+    if held.names:
+        pytest.skip("the commands are those of pi 1.5 and later")
+    done = pi(held, "auth", "print-api-key", "--provider", "anthropic")
+    assert (done.returncode, done.stdout) == (0, b"held-by-the-gate\n"), done
+    done = pi(held, "auth", "check", "--provider", "azure", "--json", "--credentials")
+    assert done.returncode == 0 and b"held-by-the-gate" in done.stdout and b"sk-" not in done.stdout, done
+
+
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "openrouter", "google"])
 def test_a_tools_result_goes_back_by_the_same_way(provider, held, service):
     model = next(model for name, model, *_ in SHAPES if name == provider)

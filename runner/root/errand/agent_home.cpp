@@ -108,8 +108,9 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
     if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
     for (const auto &[name, managed_text] : policy.documents)
         plan.writing.documents[name].managed = managed_text;
-    for (const auto &provider : policy.providers)
-        plan.writing.held_providers.insert(provider.name);
+    auto held_models = models_of_held_keys(policy.providers, placeholders, gate_route_port);
+    for (const auto &provider : held_models["providers"].items())
+        plan.writing.held_providers.insert(provider.key());
     SessionPlaces &places = plan.reading.places;
     places.held_providers = plan.writing.held_providers;
     places.held_providers.insert(plan.writing.managed_providers.begin(), plan.writing.managed_providers.end());
@@ -119,7 +120,7 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
         places.variables.insert(variable.first);
     if (!policy.providers.empty()) {
         plan.writing.documents["models.json"];
-        plan.writing.held_models = models_of_held_keys(policy.providers, placeholders, gate_route_port).dump();
+        plan.writing.held_models = held_models.dump();
     }
     // Files that do not count are not read, whatever they are. Of settings.json the host's lastChangelogVersion counts in any class.
     for (const auto &[name, rule] : plan.writing.documents)

@@ -163,6 +163,12 @@ TEST_CASE("the table's keys are for answers of a model, and for no batches, long
     for (const std::string path : {"/openai/deployments/mine/images/generations", "/openai/deployments/mine/audio/speech",
                                    "/openai/deployments/a/b/chat/completions"})
         CHECK_MESSAGE(reason("azure-openai-responses", "POST", path) == "other-path", path);
+    CHECK(reason("openai", "POST", "/v1/decisions").empty());
+    CHECK(reason("openai", "GET", "/v1/decisions") == "other-method");
+    CHECK(reason("openai", "POST", "/v1/decisions/x") == "other-path");
+    CHECK(reason("openrouter", "GET", "/api/v1/models/user").empty()); // what the key may use
+    for (const std::string path : {"/api/v1/key", "/api/v1/keys", "/api/v1/credits", "/api/v1/systemone"})
+        CHECK_MESSAGE(reason("openrouter", "GET", path) == "other-path", path);
     CHECK(reason("amazon-bedrock", "POST", "/model/us.claude-v1%3A0/converse-stream").empty());
     CHECK(reason("amazon-bedrock", "POST", "/model/us.claude-v1%3A0/other") == "other-path");
 }

@@ -105,7 +105,11 @@ TEST_CASE("a provider has a file with its key, and some need a host")
     CHECK(contains(problem("{anthropic: {key_file: a.key}}"), "providers.anthropic.key_file: 'a.key' is not absolute"));
     CHECK(contains(problem("{azure-openai-responses: {key_file: /etc/k}}"),
                    "providers.azure-openai-responses: has a host for each customer, and none is named"));
-    CHECK(problem("{azure-openai-responses: {key_file: /etc/k, host: ours.openai.azure.com}}").empty());
+    const std::string key = "{key_file: /etc/k, host: ours.openai.azure.com}";
+    for (const char *name : {"azure", "azure-openai-responses"})
+        CHECK(problem("{" + std::string(name) + ": " + key + "}").empty());
+    CHECK(contains(problem("{azure: " + key + ", azure-openai-responses: " + key + "}"),
+                   "providers.azure-openai-responses: names the provider azure a second time"));
     for (const std::string host :
          {"'*.openai.azure.com'", "a.b.openai.azure.com", "openai.azure.com", "example.org", "ours.openai.azure.com:443"})
         CHECK_MESSAGE(contains(problem("{azure-openai-responses: {key_file: /etc/k, host: " + host + "}}"),

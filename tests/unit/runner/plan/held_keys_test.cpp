@@ -22,10 +22,11 @@ ProviderRule rule(const std::string &name, const std::string &host = "")
 
 TEST_CASE("pi is led to the gate, with the provider's host in the path and a placeholder as its key")
 {
-    const auto models = models_of_held_keys({rule("anthropic"), rule("openai"), rule("azure-openai-responses", "mine.openai.azure.com")},
+    const auto models = models_of_held_keys({rule("anthropic"), rule("openai"), rule("azure", "mine.openai.azure.com")},
                                             {"sk-ant-oat-held-by-the-gate", "held-by-the-gate", "held-by-the-gate"}, 809);
     CHECK(models.dump() ==
           R"({"providers":{"anthropic":{"apiKey":"sk-ant-oat-held-by-the-gate","baseUrl":"http://127.0.0.1:809/api.anthropic.com"},)"
+          R"("azure":{"apiKey":"held-by-the-gate","baseUrl":"http://127.0.0.1:809/mine.openai.azure.com/openai/v1"},)"
           R"("azure-openai-responses":{"apiKey":"held-by-the-gate","baseUrl":"http://127.0.0.1:809/mine.openai.azure.com/openai/v1"},)"
           R"("openai":{"apiKey":"held-by-the-gate","baseUrl":"http://127.0.0.1:809/api.openai.com/v1"}}})");
     CHECK(models_of_held_keys({}, {}, 809).empty());
@@ -64,6 +65,8 @@ TEST_CASE("a provider's host is its own, and a policy can name only one of its k
     CHECK(host_of_provider(bedrock, "bedrock-runtime.eu-central-1.amazonaws.com").host == "bedrock-runtime.eu-central-1.amazonaws.com");
     CHECK(host_of_provider(bedrock, "bedrock-runtime.amazonaws.com").problem);
     CHECK(find_provider("github-copilot") == nullptr);
+    CHECK(find_provider("") == nullptr);
+    CHECK(find_provider("azure") == &azure); // the name since pi 1.0
 }
 
 TEST_CASE("a token of a login goes where a login's does, and pi is told by what stands for it")
