@@ -48,7 +48,7 @@ FileClass default_class(std::string_view top) noexcept
 {
     if (has_word("settings.json auth.json mcp-auth.json trust.json", top)) return FileClass::seed;
     if (has_word("bin git npm", top)) return FileClass::once;
-    if (has_word("sessions crashes.json models-store.json", top)) return FileClass::agent;
+    if (has_word("sessions crashes.json models-store.json mcp.log.1", top)) return FileClass::agent;
     if (top == "tmp" || top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-")) return FileClass::never;
     return top.ends_with(".log") ? FileClass::agent : FileClass::mirror;
 }
