@@ -56,7 +56,7 @@ FileClass default_class(std::string_view top) noexcept
 // Which keys of the whole policy users and roots may say for their own sessions: the one list behind parser, schema and pages.
 
 // At the level of a user or group, by the same name; each with all keys below it, except those of `never_below`.
-constexpr std::string_view of_users = "network providers limits projects settings models keybindings mcp settings_lock env_files "
+constexpr std::string_view of_users = "network providers limits projects settings models keybindings mcp settings_lock mcp_lock env_files "
                                       "toolchains view_paths path devices scratch placement wrapper";
 constexpr std::string_view never_below = "projects.ownership placement.srun wrapper.enable wrapper.command_name "
                                          "wrapper.hide_direct_binary wrapper.clipboard";

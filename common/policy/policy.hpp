@@ -248,6 +248,7 @@ struct Rules {
     std::optional<bool> ports;
     Documents documents;
     std::optional<bool> settings_lock;
+    std::optional<bool> mcp_lock;
     std::optional<std::vector<PolicyPath>> env_files;
     std::optional<HomeDirectories> readable; // of toolchains, as written
     std::optional<HomeDirectories> caches;
@@ -386,6 +387,7 @@ struct Policy {
     ConfigClasses config_classes;
     Documents documents;        // managed, merged over the host's files of the config directory
     bool settings_lock = false; // the merged settings.json cannot be changed inside
+    bool mcp_lock = false;      // the policy's MCP servers alone: no other mcp.json counts
     bool git_identity = true;   // the agent's git has the user's name, address and settings
     bool box_notes = true;      // the agent gets notes about its sandbox
     NetworkPolicy network;

@@ -132,12 +132,14 @@ void take_values(Policy &policy, const Rules &rules)
     take(policy.projects.scope, rules.scope);
     take(policy.projects.ownership, rules.ownership);
     take(policy.projects.protect, rules.protect);
-    take(policy.projects.mask, rules.mask);
+    policy.projects.mask = rules.mask.value_or(std::vector<PolicyPath>());
     take(policy.projects.aftermath, rules.aftermath);
     take(policy.projects.read_only, rules.read_only);
     take(policy.wrapper.ports, rules.ports);
     policy.documents = rules.documents;
     take(policy.settings_lock, rules.settings_lock);
+    take(policy.mcp_lock, rules.mcp_lock);
+    if (policy.mcp_lock) policy.projects.mask.push_back({"**/.pi/mcp.json", policy.rules.places["mcp_lock"].where}); // a project's servers
     take(policy.env_files, rules.env_files);
     take(policy.view_paths, rules.view_paths);
     take(policy.path, rules.path);

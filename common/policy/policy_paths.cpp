@@ -270,6 +270,14 @@ std::optional<TextProblem> problem_of_job_word(const std::string &text)
 
 bool is_masked_by(const std::string &pattern, const std::string &path)
 {
+    if (pattern.starts_with("**/")) {
+        std::size_t at = 0;
+        do {
+            if (fnmatch(pattern.c_str() + 3, path.c_str() + at, FNM_PATHNAME) == 0) return true;
+            at = path.find('/', at) + 1;
+        } while (at != 0);
+        return false;
+    }
     const std::string name = pattern.find('/') == std::string::npos ? path.substr(path.rfind('/') + 1) : path;
     return fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
 }

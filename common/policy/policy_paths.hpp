@@ -38,7 +38,7 @@ std::optional<TextProblem> problem_of_config_directory(const std::string &path);
 std::optional<TextProblem> problem_of_config_path(const std::string &path);
 
 // Whether `projects.mask` covers a path below the top of a project. A pattern without '/' is compared with each name, any other with the
-// path (fnmatch(3)). Only a '/' in the pattern matches a '/'.
+// path (fnmatch(3)). Only a '/' in the pattern matches a '/', but "**/" in front stands for any directories, or none.
 bool is_masked_by(const std::string &pattern, const std::string &path);
 
 // A path inside a project, or a pattern of such paths, relative to it.

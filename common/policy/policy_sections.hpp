@@ -229,6 +229,7 @@ void each_level_key(const Visit &visit, Some &...rules)
     visit("projects.read_only", read_bool, rules.read_only...);
     visit("wrapper.ports", read_bool, rules.ports...);
     visit("settings_lock", read_bool, rules.settings_lock...);
+    visit("mcp_lock", read_bool, rules.mcp_lock...);
     visit("env_files", read_paths_by<problem_of_managed_file>, rules.env_files...);
     visit("toolchains.readable", read_readable_toolchains, rules.readable...);
     visit("toolchains.caches", read_caches, rules.caches...);

@@ -176,7 +176,7 @@ bool DocumentWriter::merges(const std::string &name) const
 {
     if (name == "settings.json" || is_credentials(name) || hosts_.contains(name)) return true;
     const auto rule = plan_.documents.find(name);
-    return rule != plan_.documents.end() && rule->second.managed != DocumentRule{}.managed;
+    return rule != plan_.documents.end() && (rule->second.is_alone || rule->second.managed != DocumentRule{}.managed);
 }
 
 DocumentWriter::Merged DocumentWriter::merge(const std::string &name, const DocumentVersions &versions) const
@@ -186,8 +186,9 @@ DocumentWriter::Merged DocumentWriter::merge(const std::string &name, const Docu
         json merged = merge_credentials(name, file_class, versions, given_providers_);
         return {merged, merged};
     }
-    json chosen = merge_document(name, file_class, versions);
-    json document = merge_managed(chosen, parse_json_object(plan_.documents.at(name).managed, "the managed " + name));
+    const DocumentRule &rule = plan_.documents.at(name);
+    json chosen = rule.is_alone ? json::object() : merge_document(name, file_class, versions);
+    json document = merge_managed(chosen, parse_json_object(rule.managed, "the managed " + name));
     return {std::move(chosen), std::move(document)};
 }
 
@@ -225,7 +226,7 @@ DocumentWriter::Merged DocumentWriter::merge_with(const InsideDocument &inside, 
 
 void DocumentWriter::put(const std::string &name, const std::string &text, FdRef directory, FdRef staging) const
 {
-    const bool is_locked = name == "settings.json" && locked_settings_.get() >= 0;
+    const bool is_locked = name == "settings.json" ? locked_settings_.get() >= 0 : plan_.documents.at(name).is_alone;
     if (is_locked && write_in_place(directory, name, text)) return;
     Replacement file(staging, 0600);
     write_whole(file.fd(), text, "the agent's " + name);
@@ -244,7 +245,8 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     Merged merged = merge_with(inside, name, versions);
     const bool is_to_mend = inside.is_broken && is_credentials(name);         // the agent cannot log in over one that does not parse
     const bool is_the_hosts = hosts_.contains(name) && !is_credentials(name); // even an empty one
-    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || is_settings || is_the_hosts;
+    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || is_settings || is_the_hosts ||
+                           plan_.documents.at(name).is_alone; // something must be there to lock
     if (is_wanted && (!inside.document || *inside.document != merged.document)) {
         const AgentLock lock(directory, name, channel_);
         inside = read_inside(directory, name);

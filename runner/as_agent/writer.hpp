@@ -18,6 +18,7 @@ struct WritingPlaces {
 // A document is merged by key instead of being copied.
 struct DocumentRule {
     std::string managed = "{}"; // JSON text of an object
+    bool is_alone = false;      // neither the host's nor the agent's counts
 };
 
 struct WritingPlan {

@@ -1,15 +1,15 @@
-"""`settings_lock: true`: the merged settings cannot be changed inside, neither in place nor by moving what is above them."""
+"""`settings_lock: true`: the merged settings cannot be changed inside, neither in place nor by moving what is above them. So with `mcp_lock`."""
 
 import json
 
 import pytest
 from recipes import MACHINES
-from target import ATTACK_POLICY, Outcome
+from target import ATTACK_POLICY, DEMO, Outcome
 
 pytestmark = pytest.mark.position("agent")
 
 SETTINGS = "/home/alice/.pi/agent/settings.json"
-LOCKED = ATTACK_POLICY.read_text() + "settings_lock: true\n"
+LOCKED = ATTACK_POLICY.read_text() + "settings_lock: true\nmcp_lock: true\nmcp: {mcpServers: {quokka: {command: quokka-server}}}\n"
 # Whatever it takes for a program that reads $HOME/.pi/agent/settings.json to see the agent's own.
 IN_PLACE = [
     "echo {} >settings.json",
@@ -58,6 +58,27 @@ def test_locked_settings_are_not_changed_in_place_by(script, prove, product):
 @pytest.mark.parametrize("script", ABOVE)
 def test_locked_settings_are_not_shed_with_their_directory_by(script, prove):
     prove(attack_with(script), "locked-directories", "settings-lock" if "rm -rf" in script else "locked-directories")
+
+
+@pytest.mark.parametrize("script", [script.replace("settings.json", "mcp.json") for script in [*IN_PLACE[:4], ABOVE[1]]])
+def test_the_policys_mcp_servers_are_the_only_ones(script, prove):
+    def attack(target):
+        done = target.pi("sh", "-c", f"cd $HOME/.pi/agent; ({script}) >&2; cat $HOME/.pi/agent/mcp.json")
+        target.pi("sh", "-c", "rm -rf $HOME/.pi/aside $HOME/.pi/agent/mine; true")
+        return Outcome(done.returncode == 0 and b"quokka-server" not in done.stdout, done)
+
+    prove(attack, "settings-lock", "locked-directories")
+
+
+@pytest.mark.parametrize("place", [DEMO, f"{DEMO}/below/deep"])
+def test_mcp_servers_of_a_project_are_masked_under_mcp_lock(place, prove):
+    def attack(target):
+        target.machine.run(f"mkdir -p {place}/.pi && echo quokka-project-4410 >{place}/.pi/mcp.json", user="alice", cwd="/", check=True)
+        done = target.pi("sh", "-c", "cat .pi/mcp.json; true", cwd=place)
+        target.machine.root(["rm", "-rf", f"{place}/.pi", f"{DEMO}/below"], check=True)
+        return Outcome(b"quokka-project-4410" in done.stdout, done)
+
+    prove(attack, "mask", quick=True)
 
 
 def test_locked_settings_of_one_user_do_not_fill_the_memory_that_all_sessions_share(prove):

@@ -18,7 +18,7 @@ SHAPE = re.compile(
     r"|is empty$|is nothing, |is an empty list$|.* is not a plain name$|is \d+, which is newer"
 )
 KNOWN_OF_USERS = (
-    "known here: roots, readable, config, run_as, ssh, signing, env, wrapper, projects, settings, models, keybindings, mcp, settings_lock, env_files, "
+    "known here: roots, readable, config, run_as, ssh, signing, env, wrapper, projects, settings, models, keybindings, mcp, settings_lock, mcp_lock, env_files, "
     "network, providers, toolchains, view_paths, path, devices, scratch, limits, placement"
 )
 VALUES = [None, True, 5, 1.5, "word", "", [], ["word"], [5], {}, {"word": "word"}]

@@ -55,6 +55,38 @@ def test_what_was_changed_inside_before_is_what_is_locked(machine, playing_polic
     machine.root(["rm", "-rf", f"{STATE}/alice/home/.pi/agent/settings.json"], check=True)
 
 
+def test_under_mcp_lock_only_the_policys_servers_are_there_at_each_start(machine, playing_policy):
+    mine = "/home/alice/.pi/agent/mcp.json"
+    machine.write(mine, '{"mcpServers": {"mine": {"command": "m"}}}', "alice")
+    policy = PLAYING_POLICY + "mcp: {mcpServers: {corp: {command: c}}}\n"
+    playing_policy(policy + "mcp_lock: true\n")
+    corp = {"mcpServers": {"corp": {"command": "c"}}}
+    assert json.loads(inside(machine, "cat mcp.json; ! echo {} 2>/dev/null >mcp.json")) == corp
+    assert json.loads(inside(machine, "cat mcp.json")) == corp
+    playing_policy(PLAYING_POLICY + "mcp_lock: true\n")
+    assert json.loads(inside(machine, "cat mcp.json")) == {}
+    playing_policy(policy)
+    merged = json.loads(inside(machine, "cat mcp.json"))
+    machine.root(["rm", mine], check=True)
+    assert merged == {"mcpServers": {"mine": {"command": "m"}, **corp["mcpServers"]}}
+    playing_policy(PLAYING_POLICY)
+    assert agent_says(machine, "sh", 'cd "$PI_CODING_AGENT_DIR"; ls mcp.json 2>/dev/null; true') == b""
+
+
+def test_the_real_agent_knows_the_policys_mcp_servers_alone(machine, playing_policy):
+    """Also of a project that its user trusts."""
+    trust, demo = "/home/alice/.pi/agent/trust.json", "/home/alice/projects/demo"
+    machine.write(trust, json.dumps({demo: True}), "alice")
+    machine.run("mkdir .pi && echo '{\"mcpServers\": {\"theirs\": {\"command\": \"/bin/false\"}}}' >.pi/mcp.json", cwd=demo, check=True)
+    seen = {}
+    for lock in ("false", "true"):
+        playing_policy(STANDARD_POLICY + f"mcp_lock: {lock}\nmcp: {{mcpServers: {{corp: {{command: /bin/false}}}}}}\n")
+        done = pi(machine, "mcp", "list", "--json")
+        seen[lock] = [server["name"] for server in json.loads(done.stdout)["servers"]]
+    machine.run(f"rm -r .pi {trust}", cwd=demo, check=True)
+    assert seen == {"false": ["corp", "theirs"], "true": ["corp"]}
+
+
 def test_the_real_agent_works_with_locked_settings(machine, playing_policy):
     playing_policy(STANDARD_POLICY + "settings_lock: true\n")
     done = pi(machine, "-p", "say hello")

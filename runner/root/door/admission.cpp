@@ -278,10 +278,10 @@ void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy 
                                                   "); quit one, or list and end them: pi-agentctl sessions, pi-agentctl stop SESSION");
 }
 
-void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
+void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id, const char *file, const char *key)
 {
-    if (!has_session_without(root, "settings.json", caller.uid, id) || !defence_is_on("locked-sessions")) return;
-    throw Failure(FailureKind::busy, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
+    if (!has_session_without(root, file, caller.uid, id) || !defence_is_on("locked-sessions")) return;
+    throw Failure(FailureKind::busy, std::string("limit: the policy locks ") + file + " (" + key + "), and a session of " + caller.name +
                                          " began before that; quit it, or run: pi-agentctl stop --user " + name_as_word(caller.name) +
                                          "; then try again");
 }

@@ -91,9 +91,9 @@ OpenedProject open_allowed_project(Child &child, const Account &caller, const Ad
 // No user has more sessions than the policy allows; the caller's new session already counts.
 void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits);
 
-// Under settings_lock. In a session without the lock nothing is mounted over the settings: there the agent could move or remove the
-// directory that holds them, and with it the lock of every other session.
-void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id);
+// Under settings_lock and mcp_lock, the keys that lock `file`. In a session without the lock nothing is mounted over it: there the agent
+// could move or remove the directory that holds it, and with it the lock of every other session.
+void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id, const char *file, const char *key);
 
 // --- Bounds how many starts of one user are under way at once. A start costs a runner and one of root's few hundred connections to the
 // system bus, and its user decides how long it waits for a request.

@@ -108,6 +108,7 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
     if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
     for (const auto &[name, managed_text] : policy.documents)
         plan.writing.documents[name].managed = managed_text;
+    if (policy.mcp_lock) plan.writing.documents["mcp.json"].is_alone = true;
     auto held_models = models_of_held_keys(policy.providers, placeholders, gate_route_port);
     for (const auto &provider : held_models["providers"].items())
         plan.writing.held_providers.insert(provider.key());

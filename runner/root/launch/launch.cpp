@@ -218,7 +218,7 @@ EnvironmentInput environment_of(const Entered &entered, const Heard &heard, cons
 // prepared (has_session_without).
 std::optional<Synced> sync_first(Entered &entered, Heard &heard, OpenedSession &session)
 {
-    if (!session.locked_settings && !session.waited) return std::nullopt;
+    if (!session.locked_settings && !session.locked_mcp && !session.waited) return std::nullopt;
     session.directory.make_directory("home");
     return bring_config_in(entered, heard, session);
 }
@@ -237,7 +237,7 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
         entered.show("looking for what is protected and masked in the project");
     });
     return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, projects, session.state, entered.caller,
-                           entered.admission.agent, session.locked_settings, heard.guards);
+                           entered.admission.agent, session.locked_settings, session.locked_mcp, heard.guards);
 }
 
 // Beside the groups of the agent's account: those that granted the roots, and those that open devices and shared data. Each once.
@@ -328,10 +328,15 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
       state(open_state(entered, heard, *this)), disk(hold_disk(entered, heard, *this)),
       project_path(place_of_project(heard.project.shown, heard.policy.projects.paths, state.home_path)),
       locked_settings(heard.policy.settings_lock ? directory.make_file("settings.json") : UniqueFd()),
-      defaults(open_defaults(entered.root)), placeholders(ask_placeholders(entered.root, heard.policy.providers)),
-      environment(environment_of(entered, heard, *this))
+      locked_mcp(heard.policy.mcp_lock ? directory.make_file("mcp.json") : UniqueFd()), defaults(open_defaults(entered.root)),
+      placeholders(ask_placeholders(entered.root, heard.policy.providers)), environment(environment_of(entered, heard, *this))
 {
-    if (locked_settings) require_locked_sessions(entered.root, entered.caller, entered.id);
+    if (locked_settings) require_locked_sessions(entered.root, entered.caller, entered.id, "settings.json", "settings_lock");
+    if (locked_mcp) {
+        const auto &documents = heard.policy.documents;
+        require_locked_sessions(entered.root, entered.caller, entered.id, "mcp.json", "mcp_lock");
+        write_whole(locked_mcp, documents.contains("mcp.json") ? documents.at("mcp.json") : "{}", "the policy's mcp.json");
+    }
     migrate_home(entered.root, entered.worker, state, {watch, entered.teller(), entered.shower()});
 }
 

@@ -92,6 +92,7 @@ struct OpenedSession {
     const HeldDisk disk;            // by limits.disk
     const std::string project_path; // where the agent sees the project
     const UniqueFd locked_settings; // empty without settings_lock
+    const UniqueFd locked_mcp;      // the policy's mcp.json; empty without mcp_lock
     const UniqueFd defaults;
     const std::vector<std::string> placeholders; // for the keys of the policy's providers, which its gate holds
     const EnvironmentInput environment;          // what the policy and this session set, without the values of the policy's files

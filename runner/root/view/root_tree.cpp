@@ -89,8 +89,9 @@ UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
     return top;
 }
 
-// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: otherwise it could be renamed and replaced.
-void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd &locked)
+// Puts these files on those of the agent's directory, read-only; no descriptor: not this one. Every directory above becomes a mount point:
+// otherwise it could be renamed and replaced.
+void lock_files(const AsRoot &root, const DetachedMount &home, const std::map<std::string, const UniqueFd &> &files)
 {
     std::string path;
     for (const char *name : {".pi", "agent"}) {
@@ -99,11 +100,15 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
         if (defence_is_on("locked-directories"))
             attach(root, clone_mount(root, directory, Submounts::leave_out, MountAttributes{}), directory);
     }
-    const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
-    if (!S_ISREG(examine(target, "examining the agent's settings.json").st_mode))
-        throw Failure(FailureKind::changed_meanwhile, "the agent's settings.json changed while the session was being prepared; try again");
-    if (defence_is_on("settings-lock"))
-        attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
+    for (const auto &[name, locked] : files) {
+        if (!locked) continue;
+        const UniqueFd target = open_beneath(home.fd, path + "/" + name, O_PATH);
+        if (!S_ISREG(examine(target, "examining the agent's " + name).st_mode))
+            throw Failure(FailureKind::changed_meanwhile,
+                          "the agent's " + name + " changed while the session was being prepared; try again");
+        if (defence_is_on("settings-lock"))
+            attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
+    }
 }
 
 } // namespace
@@ -200,7 +205,7 @@ std::optional<std::string> problem_of_file_system(const std::string &path, const
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
                          const ProjectsPolicy &projects, const StateDirectory &state, const Account &user, const Account &agent,
-                         const UniqueFd &locked_settings, ProjectGuards &guards)
+                         const UniqueFd &locked_settings, const UniqueFd &locked_mcp, ProjectGuards &guards)
 {
     RootTree tree;
     const ProjectPaths paths = projects.paths;
@@ -214,7 +219,7 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     tree.late = show_host(root, session, view);
     const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
     attach(root, home, session.make_directory("home"));
-    if (locked_settings) lock_settings(root, home, locked_settings);
+    if (locked_settings || locked_mcp) lock_files(root, home, {{"settings.json", locked_settings}, {"mcp.json", locked_mcp}});
     tree.devpts = make_terminals(root, tree.late);
     if (!defence_is_on("late-mounts")) tree.late.clear(); // a session with late mounts must find its own mount table
 

@@ -123,11 +123,11 @@ std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const s
 std::optional<std::string> problem_of_file_system(const std::string &path, const std::string &type);
 std::string problem_of_mapping(const std::string &path, const std::string &mount_name);
 
-// `guards`: of the project. What they find is mounted over, and their results are known afterwards. `locked_settings`: what the agent gets
-// as its settings.json and cannot change, or none; the home must then have such a file.
+// `guards`: of the project. What they find is mounted over, and their results are known afterwards. `locked_settings`, `locked_mcp`: what
+// the agent gets as its settings.json and mcp.json and cannot change, or none; the home must then have such files.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
                          const ProjectsPolicy &projects, const StateDirectory &state, const Account &user, const Account &agent,
-                         const UniqueFd &locked_settings, ProjectGuards &guards);
+                         const UniqueFd &locked_settings, const UniqueFd &locked_mcp, ProjectGuards &guards);
 
 // Call it when the unit has ended: takes the project's mounts off the host. Protected paths are mount points there, which nobody can rename
 // or replace, and a user who waited for the session may want to at once. best_effort: the session's removal does it as well.

@@ -49,8 +49,8 @@ inline std::string shown(const Policy &policy)
                     projects.protect ? shown(*projects.protect) : "default", shown(projects.mask), projects.aftermath, projects.read_only);
     for (const auto &[name, document] : policy.documents)
         text += "\n" + name + " " + document;
-    text += fmt::format("\nlock {}\nenv_files {}\nreadable {}\ncaches {}", policy.settings_lock, shown(policy.env_files),
-                        shown(policy.toolchains.readable), shown(policy.toolchains.caches));
+    text += fmt::format("\nlock {} {}\nenv_files {}\nreadable {}\ncaches {}", policy.settings_lock, policy.mcp_lock,
+                        shown(policy.env_files), shown(policy.toolchains.readable), shown(policy.toolchains.caches));
     const auto &placement = policy.placement;
     text += fmt::format("\nplacement {}", static_cast<int>(placement.engine.value_or(PlacementEngine::none)));
     for (const auto *word : {&placement.srun, &placement.partition, &placement.account, &placement.qos, &placement.constraint})

@@ -47,6 +47,7 @@ const Row rows[] = {
     {"projects.aftermath", {"false", "true", "false", "true"}},
     {"projects.read_only", {"true", "false", "true", "false"}, "read_only"},
     {"settings_lock", {"true", "false", "true", "false"}},
+    {"mcp_lock", {"true", "false", "true", "false"}},
     {"env_files", {"[/etc/a]", "[/etc/b]", "[]", "[/etc/d]"}},
     {"toolchains.readable", {"[~/.a]", "[default, ~/.b]", "[]", "[~/.d]"}},
     {"toolchains.caches", {"[~/.a]", "[best_effort, ~/.b]", "[]", "[~/.d]"}},

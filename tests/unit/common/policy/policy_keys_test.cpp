@@ -108,6 +108,7 @@ const std::map<std::string, Show> &shown()
         {"users.*.readable",
          [](const Policy &policy) { return paths(rules_of(policy.users.at(0).rules).own_readable.value_or(std::vector<PolicyPath>())); }},
         {"settings_lock", [](const Policy &policy) { return fmt::format("{}", policy.settings_lock); }},
+        {"mcp_lock", [](const Policy &policy) { return fmt::format("{}", policy.mcp_lock); }},
         {"git_identity", [](const Policy &policy) { return fmt::format("{}", policy.git_identity); }},
         {"box_notes", [](const Policy &policy) { return fmt::format("{}", policy.box_notes); }},
         {"env", [](const Policy &policy) { return fmt::format("{}", policy.env.size()); }},

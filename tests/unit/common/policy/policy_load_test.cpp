@@ -424,6 +424,14 @@ settings_lock: true
           nlohmann::json::parse(R"({"providers":{"local":{"apiKey":"none","models":[{"id":"a"}]}}})"));
     CHECK(policy.documents.at("keybindings.json") == "{}");
     CHECK_FALSE(parse(head + alice).settings_lock);
+    CHECK(parse(head + alice).projects.mask.empty());
+    const auto locked = parse(head + alice + "mcp_lock: true\nprojects: {mask: [.env]}\n");
+    CHECK(locked.mcp_lock);
+    REQUIRE(locked.projects.mask.size() == 2); // the project's servers, too
+    CHECK(is_masked_by(locked.projects.mask[1].path, ".pi/mcp.json"));
+    CHECK(is_masked_by(locked.projects.mask[1].path, "a/b/.pi/mcp.json"));
+    CHECK_FALSE(is_masked_by(locked.projects.mask[1].path, "a/b.pi/mcp.json"));
+    CHECK_FALSE(is_masked_by(locked.projects.mask[1].path, ".pi/mcp.json/x"));
     CHECK(parse(head + alice + "config: {classes: {}}\n").config_classes.rules().empty());
 }
 

@@ -174,6 +174,23 @@ TEST_CASE("a managed document that the host does not have goes when it is manage
         CHECK_FALSE(fs::exists(both.path_inside(name)));
 }
 
+TEST_CASE("under mcp_lock the policy's servers are the only ones, and a file is there to lock" * doctest::skip(not_root()))
+{
+    const Both both;
+    Policy policy;
+    policy.mcp_lock = true;
+    CHECK(both.sync_with(policy).empty());
+    CHECK(both.json_inside("mcp.json") == json::object());
+    both.write("mcp.json", R"({"mcpServers": {"mine": {}}})");
+    both.write_inside("mcp.json", R"({"mcpServers": {"the agent's": {}}})");
+    policy.documents["mcp.json"] = R"({"mcpServers": {"corp": {}}})";
+    CHECK(both.sync_with(policy).empty());
+    CHECK(both.json_inside("mcp.json") == json::parse(policy.documents["mcp.json"]));
+    policy.mcp_lock = false;
+    CHECK(both.sync_with(policy).empty());
+    CHECK(both.json_inside("mcp.json") == json::parse(R"({"mcpServers": {"mine": {}, "corp": {}}})"));
+}
+
 TEST_CASE("documents that are wrong are refused with their place, and nothing inside changes" * doctest::skip(not_root()))
 {
     struct Row {
