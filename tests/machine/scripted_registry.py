@@ -30,7 +30,7 @@ NODE = r"""#!/bin/sh
 case $1 in
 */npm-cli.js)
     set -e
-    package=@earendil-works/pi-coding-agent version=0.87.1
+    package=@earendil-works/pi-coding-agent version=1.6.0
     [ "$2" = ci ] || { version=${3##*@}; [ "$version" != latest ] || version=2.0.0; }
     mkdir -p "node_modules/$package/dist" node_modules/.bin
     echo "{\"version\": \"$version\", \"bin\": {\"pi\": \"dist/cli.js\"}}" >"node_modules/$package/package.json"

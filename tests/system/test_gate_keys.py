@@ -12,7 +12,7 @@ from scripted_provider import SAID
 HERE = Path(__file__).parent
 ADDRESS = "198.51.100.7"  # of the machine itself, beside loopback; the policy names it, or no name could lead there
 PLACE = "/var/lib/provider-test"
-KEYS = {name: f"sk-{name}-that-no-session-has" for name in ("anthropic", "openai", "google", "openrouter", "azure-openai-responses")}
+KEYS = {name: f"sk-{name}-that-no-session-has" for name in ("anthropic", "openai", "google", "openrouter", "azure")}
 # Provider, model, host, and how the key is sent.
 SHAPES = [
     ("anthropic", "claude-sonnet-4-5", "api.anthropic.com", "x-api-key", ""),
@@ -20,7 +20,7 @@ SHAPES = [
     ("google", "gemini-2.5-flash", "generativelanguage.googleapis.com", "x-goog-api-key", ""),
     ("openrouter", "openai/gpt-5.1", "openrouter.ai", "authorization", "Bearer "),
     ("openrouter", "anthropic/claude-sonnet-4.5", "openrouter.ai", "authorization", "Bearer "),
-    ("azure-openai-responses", "gpt-5.1", "tests.openai.azure.com", "api-key", ""),
+    ("azure", "gpt-5.1", "tests.openai.azure.com", "api-key", ""),  # pi 0.87 calls it azure-openai-responses
 ]
 HOSTS = sorted({host for _, _, host, _, _ in SHAPES})
 AUTHORITY = "/usr/local/share/ca-certificates/provider-test.crt"
@@ -106,6 +106,7 @@ def held(request, machine, service):
         machine.add_agent(request.param, directory)
         text = text.replace(f"{AGENT_DIRECTORY}/bin/pi", f"{directory}/bin/pi")
     machine.install_policy(text + section(*KEYS))
+    machine.names = {"azure": "azure-openai-responses"} if request.param.startswith("0.") else {}  # under which it asks, by the policy's
     yield machine
     machine.install_policy(STANDARD_POLICY)
     if request.param != DEFAULT_AGENT:
@@ -114,7 +115,7 @@ def held(request, machine, service):
 
 @pytest.mark.parametrize(("provider", "model", "host", "field", "prefix"), SHAPES)
 def test_pi_asks_a_provider_with_a_key_that_it_does_not_have(provider, model, host, field, prefix, held, service):
-    done = pi(held, "--provider", provider, "--model", model, "-p", "hello")
+    done = pi(held, "--provider", held.names.get(provider, provider), "--model", model, "-p", "hello")
     assert (done.returncode, done.stdout.decode().strip()) == (0, SAID), done
     asked = service.requests()
     assert asked and all(one["fields"]["host"] == host and one["fields"][field] == prefix + KEYS[provider] for one in asked), asked

@@ -13,7 +13,7 @@ from scripted_registry import CERTIFICATE, DATA, SECURE_URL, URL, Registry
 
 AGENTS = "/usr/lib/pi-agent/agents"
 LINK = "/usr/lib/pi-agent/agent"
-TESTED = "0.87.1"
+TESTED = "1.6.0"
 UNIT = "pi-agent-fetch.service"
 
 
