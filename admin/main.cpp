@@ -298,10 +298,7 @@ constexpr const char *footer = "Exit status:\n"
 
 std::vector<std::string> command_names(const CLI::App &app)
 {
-    std::vector<std::string> names;
-    for (const auto *command : commands_below(app))
-        names.push_back(command->get_name());
-    return names;
+    return mapped(commands_below(app), [&](const auto *command) { return command->get_name(); });
 }
 
 // What was wrong, and which help answers it: the command's or, if there is no such command, the general one.

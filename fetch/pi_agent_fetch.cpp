@@ -359,8 +359,7 @@ void run_npm(const FetchOrder &order)
         command.emplace_back(option);
     command.push_back("--registry=" + order.registry);
     command.push_back("--cache=" + fetch_place + "/cache");
-    const auto outcome = run_fetch_program(command, variables_of_npm(order), tree);
-    if (outcome.status != 0)
+    if (const auto outcome = run_fetch_program(command, variables_of_npm(order), tree); outcome.status != 0)
         throw Failure(ExitStatus::unavailable, "npm could not fetch " + order.package + " " + order.version + " (status " +
                                                    std::to_string(outcome.status) + "): " + one_line(outcome.output));
     fault_point("agent-npm-done");

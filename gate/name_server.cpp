@@ -228,8 +228,7 @@ private:
 
     bool may_answer()
     {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - second_ >= std::chrono::seconds(1)) {
+        if (const auto now = std::chrono::steady_clock::now(); now - second_ >= std::chrono::seconds(1)) {
             second_ = now;
             answered_ = 0;
         }

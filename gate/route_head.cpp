@@ -309,8 +309,7 @@ std::optional<AnswerBody> read_answer_head(std::string_view head, AnswerParser &
         throw RequestRefusal(status >= 400 && message.result() != http::status::unknown ? status : 502, {},
                              "the provider opened no WebSocket; it answered with the status " + std::to_string(status));
     if (status == 204 || status == 304) return AnswerBody::none;
-    if (message.find(http::field::content_length) != message.end()) return AnswerBody::counted;
-    return AnswerBody::chunks;
+    return message.find(http::field::content_length) != message.end() ? AnswerBody::counted : AnswerBody::chunks;
 }
 
 std::string write_answer_head(const AnswerParser &parser, AnswerBody body)

@@ -20,9 +20,10 @@ int main(int argc, char **argv)
         const CanaryPlan plan = parse_canary_arguments({argv + std::min(argc, 1), argv + argc});
         const auto findings = look_around(plan);
         const bool all = std::all_of(findings.begin(), findings.end(), [](const CanaryFinding &finding) { return finding.is_right; });
-        nlohmann::json list = nlohmann::json::array();
-        for (const auto &finding : findings)
-            list.push_back({{"what", finding.what}, {"expected", finding.expected}, {"seen", finding.seen}, {"right", finding.is_right}});
+        const nlohmann::json list = mapped(findings, [&](const auto &finding) {
+            return nlohmann::json{
+                {"what", finding.what}, {"expected", finding.expected}, {"seen", finding.seen}, {"right", finding.is_right}};
+        });
         const nlohmann::json answer = {{"right", all}, {"project", plan.project}, {"findings", list}};
         std::cout << answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
         return std::cout && all ? 0 : 1;

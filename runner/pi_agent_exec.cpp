@@ -29,8 +29,7 @@ void block_signals()
 UniqueFd take_control_socket()
 {
     int type = 0;
-    socklen_t length = sizeof type;
-    if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
+    if (socklen_t length = sizeof type; getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
         throw Failure(FailureKind::by_hand, "pi-agent's runner starts this program; do not run it by hand");
     UniqueFd control = duplicate(FdRef(STDIN_FILENO));
     const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -70,8 +69,7 @@ bool has_own_numbers(const LaunchRecord &record)
 // not dumpable, and in the Landlock domain above the agent's.
 bool may_trace(const LaunchRecord &record, bool has_landlock)
 {
-    if (record.tracing != Tracing::automatic) return record.tracing == Tracing::always;
-    return has_landlock || has_own_numbers(record);
+    return record.tracing != Tracing::automatic ? record.tracing == Tracing::always : has_landlock || has_own_numbers(record);
 }
 
 // Where to answer what the filter asks; empty where the filter asks nothing.

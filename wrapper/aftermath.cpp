@@ -220,8 +220,7 @@ std::optional<ShownTree> ShownTree::open(const std::string &path, Budget &budget
 
 std::optional<std::string> ShownTree::below(const std::string &absolute) const
 {
-    if (!is_within(absolute, path_)) return std::nullopt;
-    return absolute.substr(std::min(path_.size() + 1, absolute.size()));
+    return is_within(absolute, path_) ? std::optional(absolute.substr(std::min(path_.size() + 1, absolute.size()))) : std::nullopt;
 }
 
 UniqueFd ShownTree::open_path(const std::string &path, Links last) const
@@ -237,16 +236,14 @@ std::optional<struct stat> ShownTree::look(const std::string &path, Links last) 
 {
     const UniqueFd place = open_path(path, last);
     struct stat facts {};
-    if (!place || fstat(place.get(), &facts) != 0) return std::nullopt;
-    return facts;
+    return place && fstat(place.get(), &facts) == 0 ? std::optional(facts) : std::nullopt;
 }
 
 std::optional<std::string> ShownTree::link_target(const std::string &path) const
 {
     const UniqueFd place = open_path(path, Links::refuse);
     std::string target = place ? read_link(place, "") : "";
-    if (target.empty()) return std::nullopt;
-    return target;
+    return target.empty() ? std::nullopt : std::optional(target);
 }
 
 std::optional<std::string> ShownTree::read(const std::string &path, std::size_t limit) const
@@ -311,8 +308,7 @@ bool is_later(const timespec &time, const timespec &than) noexcept
 
 std::vector<Finding> compare(const Snapshot &before, const Snapshot &after, const timespec &start)
 {
-    std::vector<Finding> findings;
-    std::vector<Finding> others;
+    std::vector<Finding> findings, others;
     for (const auto &[key, mark] : after.marks) {
         std::vector<Finding> &list = mark.found_first ? findings : others; // the nearest repository is what the user goes on with
         const auto earlier = before.marks.find(key);
@@ -364,8 +360,7 @@ void Marker::part(const std::string &path, const std::string &what, const struct
 
 void Marker::other_names(const std::string &path, const std::string &what)
 {
-    const auto facts = tree_.look(path, Links::follow);
-    if (facts && S_ISREG(facts->st_mode) && facts->st_nlink > 1)
+    if (const auto facts = tree_.look(path, Links::follow); facts && S_ISREG(facts->st_mode) && facts->st_nlink > 1)
         part(path, what + " with another name (a hard link)", *facts, std::to_string(facts->st_nlink));
 }
 

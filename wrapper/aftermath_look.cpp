@@ -13,13 +13,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t named_limit = 3; // of the directories that were not looked at
-
 // Below these lie other people's packages: nobody opens an editor there, and many bring its files along.
-bool holds_packages(std::string_view name)
-{
-    return has_word("node_modules site-packages dist-packages vendor", name);
-}
+constexpr std::string_view others_packages = "node_modules site-packages dist-packages vendor";
+constexpr std::size_t named_limit = 3; // of the directories that were not looked at
 
 class Look {
 public:
@@ -125,7 +121,7 @@ private:
         if (entry.name == "node_modules") marker_.programs(path + "/.bin", Appearing::counts_in_known_directory);
         if (!place.in_packages && (entry.name == ".venv" || entry.name == "venv"))
             marker_.programs(path + "/bin", Appearing::counts_in_known_directory);
-        places_.push_back(Place{path, place.in_packages || holds_packages(entry.name), fresh});
+        places_.push_back(Place{path, place.in_packages || has_word(others_packages, entry.name), fresh});
     }
 
     void leave_out(const std::string &path)
@@ -180,8 +176,7 @@ std::optional<std::string> git_directory_elsewhere(const std::string &repository
     const std::string own = real_path(std::filesystem::path(repository) / line.substr(begin.size()));
     const std::string common = own.empty() ? "" : first_line(own, "commondir");
     const std::string real = common.empty() ? own : real_path(std::filesystem::path(own) / common);
-    if (real.empty() || is_within(real, root)) return std::nullopt;
-    return real;
+    return real.empty() || is_within(real, root) ? std::nullopt : std::optional(real);
 }
 
 // The entries in `root`, or that would be there if they existed.
@@ -244,8 +239,7 @@ std::string left_out(const Snapshot &after, const std::string &cwd)
 
 Snapshot look_at_doors(const LookPlan &plan, Budget &budget, bool is_first_look)
 {
-    const auto tree = ShownTree::open(plan.root, budget);
-    if (tree) return Look(plan, *tree, is_first_look).run();
+    if (const auto tree = ShownTree::open(plan.root, budget); tree) return Look(plan, *tree, is_first_look).run();
     Snapshot nothing;
     nothing.not_looked_at.push_back(plan.root);
     nothing.left_out_because = "it cannot be opened";

@@ -6,8 +6,6 @@
 #include <dirent.h>
 #include <nlohmann/json.hpp>
 
-#include <unordered_map>
-
 namespace pi_agent {
 
 namespace {
@@ -37,7 +35,7 @@ const DoorPatterns &door_patterns()
 {
     static const auto table = [] {
         DoorPatterns made;
-        for (const auto &door : door_table()) {
+        for (const auto &door : door_table) {
             if (door.what.empty()) continue;
             for (const auto path : split(door.paths, ' ')) {
                 const DoorPattern pattern{&door, split_first(path).first, split_first(path).second};
@@ -201,8 +199,7 @@ void RepositoryDoors::repository(const std::string &gitdir, const std::optional<
     if (depth > nesting_limit || marker_.tree().budget().is_spent() || !seen_.insert(gitdir).second) return;
     std::string hooks_path;
     for (const char *name : {"config", "config.worktree"}) {
-        const std::string configured = configuration(join_path(gitdir, name), 0);
-        if (!configured.empty()) hooks_path = configured;
+        if (const std::string configured = configuration(join_path(gitdir, name), 0); !configured.empty()) hooks_path = configured;
     }
     hooks(join_path(gitdir, "hooks"), 0);
     if (worktree) hook_managers(join_path(gitdir, "hooks"), *worktree);
@@ -270,10 +267,8 @@ std::string RepositoryDoors::configuration(const std::string &path, unsigned dep
         const bool includes =
             setting.name == "include.path" || (setting.name.compare(0, 10, "includeif.") == 0 && setting.name.ends_with(".path"));
         if (!includes) continue;
-        const auto included = beneath(value, directory);
-        if (included && seen_.insert("include " + *included).second) {
-            const std::string theirs = configuration(*included, depth + 1);
-            if (!theirs.empty()) hooks_path = theirs;
+        if (const auto included = beneath(value, directory); included && seen_.insert("include " + *included).second) {
+            if (const std::string theirs = configuration(*included, depth + 1); !theirs.empty()) hooks_path = theirs;
         }
     }
     for (auto &[name, values] : found)

@@ -29,8 +29,7 @@ public:
     {
         std::array<UniqueFd, 3> theirs;
         for (int fd = 0; fd < 3; ++fd) {
-            const auto index = static_cast<std::size_t>(fd);
-            if (!request.on_terminal.at(index)) theirs.at(index) = open_stream(fd);
+            if (const auto index = static_cast<std::size_t>(fd); !request.on_terminal.at(index)) theirs.at(index) = open_stream(fd);
         }
         try {
             send_request(runner_.channel(), request, cwd, {theirs[0].get(), theirs[1].get(), theirs[2].get()},

@@ -1,8 +1,7 @@
 // Listens on the user's loopback for ports of a session, and lets in nobody but the user.
-#include "wrapper/ports.hpp"
+#include "wrapper/session_client.hpp"
 
 #include "common/base/port_connection.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <arpa/inet.h>
@@ -12,7 +11,6 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -164,9 +162,7 @@ struct SessionPorts::Serving {
     // Until the session's first process has ended.
     void run()
     {
-        std::vector<pollfd> waits;
-        for (const auto &listener : listeners)
-            waits.push_back({listener.fd.get(), POLLIN, 0});
+        auto waits = mapped(listeners, [&](const auto &listener) { return pollfd{listener.fd.get(), POLLIN, 0}; });
         waits.push_back({channel.get(), 0, 0});
         while (poll(waits.data(), waits.size(), -1) >= 0 || errno == EINTR) {
             if (waits.back().revents != 0) return;

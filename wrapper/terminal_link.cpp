@@ -241,8 +241,7 @@ bool TerminalLink::keyboard_was_taken()
 {
     if (has_keyboard_ || master_ended_ || finishing_) return false;
     const std::optional<termios> now = master_->settings();
-    if (!now) return false;
-    return now->c_lflag != initial_.c_lflag || now->c_iflag != initial_.c_iflag || master_->has_other_foreground();
+    return now && (now->c_lflag != initial_.c_lflag || now->c_iflag != initial_.c_iflag || master_->has_other_foreground());
 }
 
 void TerminalLink::suspend()

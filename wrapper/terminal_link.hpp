@@ -8,7 +8,6 @@
 
 #include <csignal>
 #include <memory>
-#include <set>
 
 namespace pi_agent {
 
@@ -297,7 +296,7 @@ private:
     UniqueFd master_;
 };
 
-// On a node: a socket of packets, which a carrier takes there (wrapper/carrier.hpp).
+// On a node: a socket of packets, which a carrier takes there (wrapper/session_client.hpp).
 class DistantTerminal : public SessionTerminal {
 public:
     explicit DistantTerminal(UniqueFd socket) : socket_(std::move(socket)) {}

@@ -289,28 +289,14 @@ void TerminalModes::take(char byte)
 void TerminalModes::begin(char byte)
 {
     parameters_.clear();
-    switch (byte) {
-    case '[':
-        state_ = State::sequence;
-        return;
-    case ']': // operating system command, device control and application strings
-    case 'P':
-    case 'X':
-    case '^':
-    case '_':
-        state_ = State::control_string;
-        return;
-    case 'c': // a full reset
+    if (byte == 'c') { // a full reset
         *this = TerminalModes();
         return;
-    case '=':
-    case '>':
-        keypad_ = byte == '=';
-        break;
-    default:
-        break;
     }
-    state_ = State::text;
+    if (byte == '=' || byte == '>') keypad_ = byte == '=';
+    // Operating system command, device control and application strings.
+    const bool begins_string = std::string_view("]PX^_").find(byte) != std::string_view::npos;
+    state_ = byte == '[' ? State::sequence : begins_string ? State::control_string : State::text;
 }
 
 void TerminalModes::finish(char final_byte)

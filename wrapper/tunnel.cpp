@@ -1,8 +1,6 @@
 // Frames, each ended by a newline because srun passes on whole lines at once; reading and writing streams without waiting.
-#include "wrapper/carrier.hpp"
+#include "wrapper/session_client.hpp"
 
-#include <algorithm>
-#include <climits>
 #include <sys/socket.h>
 
 namespace pi_agent {

@@ -3,11 +3,9 @@
 
 #include "common/seams/seams.hpp"
 
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <iterator>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -313,8 +311,7 @@ bool UserTerminal::is_raw_for_another() const noexcept
 
 void UserTerminal::tell_others(bool wants_it_raw) const noexcept
 {
-    struct flock own = lock_of(wants_it_raw ? F_RDLCK : F_UNLCK, getpid(), 1);
-    if (lock_)
+    if (struct flock own = lock_of(wants_it_raw ? F_RDLCK : F_UNLCK, getpid(), 1); lock_)
         fcntl(lock_.get(), F_SETLK, &own); // best_effort: without it, two of one job are like two programs that do not know each other
 }
 

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 #include <thread>
 
@@ -156,8 +155,7 @@ void tell_what_starts(std::ostream &out)
 {
     const auto expected = Policy().agent.binary;
     try {
-        const auto policy = load_policy(policy_path);
-        if (policy.agent.binary != expected)
+        if (const auto policy = load_policy(policy_path); policy.agent.binary != expected)
             out << fmt::format("sessions still start {} ({}); remove agent.binary from the policy to start this one\n",
                                escape_for_display(policy.agent.binary), to_string(policy.agent.binary_where));
     } catch (const Failure &failure) {
@@ -227,14 +225,11 @@ void run_agent_list(bool json, std::ostream &out)
         return std::ranges::find(known, agent.name) != known.end() && read_known_agent(agent.name).version == agent.version;
     };
     if (json) {
-        auto list = nlohmann::json::array();
-        for (const auto &agent : all)
-            list.push_back({{"agent", agent.name},
-                            {"version", agent.version},
-                            {"current", agent.is_current},
-                            {"previous", agent.is_previous},
-                            {"tested", is_tested(agent)},
-                            {"installed_at", to_utc_time(agent.since)}});
+        const nlohmann::json list = mapped(all, [&](const auto &agent) {
+            return nlohmann::json{{"agent", agent.name},         {"version", agent.version},
+                                  {"current", agent.is_current}, {"previous", agent.is_previous},
+                                  {"tested", is_tested(agent)},  {"installed_at", to_utc_time(agent.since)}};
+        });
         return print_json({{"agents", list}, {"installed_by_hand", is_installed_by_hand(root)}}, out);
     }
     if (is_installed_by_hand(root))
@@ -242,13 +237,13 @@ void run_agent_list(bool json, std::ostream &out)
     else if (all.empty())
         out << "no agent is installed; 'sudo pi-agentctl agent install' installs pi\n";
     if (all.empty()) return;
-    std::vector<Row> rows;
-    for (const auto &agent : all)
-        rows.push_back({agent.name, escape_for_display(agent.version),
-                        agent.is_current    ? "current"
-                        : agent.is_previous ? "previous"
-                                            : "",
-                        is_tested(agent) ? "yes" : "no", to_local_time(agent.since)});
+    const auto rows = mapped(all, [&](const auto &agent) {
+        return Row{agent.name, escape_for_display(agent.version),
+                   agent.is_current    ? "current"
+                   : agent.is_previous ? "previous"
+                                       : "",
+                   is_tested(agent) ? "yes" : "no", to_local_time(agent.since)};
+    });
     out << to_table({"AGENT", "VERSION", "USE", "TESTED", "INSTALLED"}, rows);
 }
 

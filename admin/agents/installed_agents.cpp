@@ -2,14 +2,12 @@
 #include "admin/agents/agents.hpp"
 #include "admin/host/host_things.hpp"
 #include "admin/programs/program.hpp"
-#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <cstdio>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 #include <sys/sendfile.h>
 #include <sys/utsname.h>
 
@@ -109,8 +107,7 @@ UniqueFd open_product_directory()
 void replace_by_hand(FdRef product, FdRef versions)
 {
     const auto [directory, name] = split_last(default_agent_link);
-    const auto aside = look_at_name(product, set_aside_name);
-    if (!aside || !S_ISDIR(aside->st_mode)) {
+    if (const auto aside = look_at_name(product, set_aside_name); !aside || !S_ISDIR(aside->st_mode)) {
         set_link(product, set_aside_name, link_text_of_default);
         if (::renameat2(product.get(), set_aside_name, product.get(), name.c_str(), RENAME_EXCHANGE) != 0)
             throw_errno("cannot replace " + std::string(default_agent_link) + " with a link");
@@ -229,8 +226,7 @@ std::vector<std::string> known_agents()
 
 void require_known_agent(const std::string &name)
 {
-    const auto names = known_agents();
-    if (!name.empty() && std::ranges::find(names, name) == names.end()) // without a name it is pi
+    if (const auto names = known_agents(); !name.empty() && std::ranges::find(names, name) == names.end()) // without a name it is pi
         throw Failure(ExitStatus::usage, fmt::format("this release does not know the agent {}; it knows {}", escape_for_display(name),
                                                      fmt::join(names, ", ")));
 }
@@ -330,10 +326,8 @@ bool has_version(const std::vector<InstalledAgent> &all, const std::string &name
 void make_agents_directory(const AsRoot & /*root*/, const std::string &name)
 {
     const auto product_path = parent_of(agents_directory);
-    const auto library = open_trusted(parent_of(product_path), O_RDONLY | O_DIRECTORY, what_agents);
-    make_directory_once(library, split_last(product_path).second, {});
-    const auto product = open_product_directory();
-    make_directory_once(product, split_last(agents_directory).second, closing_of_policy());
+    make_directory_once(open_trusted(parent_of(product_path), O_RDONLY | O_DIRECTORY, what_agents), split_last(product_path).second, {});
+    make_directory_once(open_product_directory(), split_last(agents_directory).second, closing_of_policy());
     make_directory_once(open_agents(), name, {});
 }
 

@@ -6,7 +6,6 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/host/beneath.hpp"
 
 #include <fmt/format.h>
 
@@ -79,15 +78,15 @@ std::optional<std::uint64_t> size_of(const AsRoot &root, const Policy &policy, c
 
 nlohmann::json to_json(const AsRoot &root, const Policy &policy, const std::vector<Left> &left)
 {
-    auto list = nlohmann::json::array();
-    for (const auto &each : left)
-        list.push_back({{"what", each.kind == Left::Kind::home ? "home" : "account"},
-                        {"user", each.user},
-                        {"account", each.account},
-                        {"path", text_or_null(each.path)},
-                        {"why", each.why},
-                        {"kept", text_or_null(each.kept)},
-                        {"bytes", number_or_null(size_of(root, policy, each))}});
+    const nlohmann::json list = mapped(left, [&](const auto &each) {
+        return nlohmann::json{{"what", each.kind == Left::Kind::home ? "home" : "account"},
+                              {"user", each.user},
+                              {"account", each.account},
+                              {"path", text_or_null(each.path)},
+                              {"why", each.why},
+                              {"kept", text_or_null(each.kept)},
+                              {"bytes", number_or_null(size_of(root, policy, each))}};
+    });
     return {{"left", list}};
 }
 
@@ -167,8 +166,7 @@ void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std:
 void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
 {
     if (!policy.wrapper.hide_direct_binary) return;
-    const auto place = hiding_place_if_there(root, policy);
-    if (place)
+    if (const auto place = hiding_place_if_there(root, policy); place)
         out << "the agent in " << place->path << " stays closed to everybody but root; to let everybody run it, without a sandbox, "
             << command_on("chmod 0755", place->path, "open it") << '\n';
 }
@@ -184,8 +182,7 @@ void remove_accounts(const AsRoot &root, const Policy &policy, Changes &changes)
 
 std::string settled_place(const AsRoot &root)
 {
-    const auto known = read_state_place(root);
-    if (known.is_settled()) return known.place;
+    if (const auto known = read_state_place(root); known.is_settled()) return known.place;
     throw Failure(ExitStatus::configuration, "a move of the agents' homes was interrupted; finish it first: sudo pi-agentctl state move");
 }
 

@@ -6,7 +6,6 @@
 #include "common/host/beneath.hpp"
 
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
@@ -24,8 +23,7 @@ YamlNode tree_of(const PolicySource &source)
     auto root = parse_or_throw(source.name, source.text);
     const auto user = user_of_file(source.name, policy_path);
     if (!user) return root;
-    YamlNode users;
-    YamlNode top;
+    YamlNode users, top;
     users.kind = top.kind = YamlNode::Kind::mapping;
     users.where = top.where = root.where;
     users.entries.push_back({*user, root.where, std::move(root)});
@@ -126,9 +124,7 @@ YamlNode own_network(const NetworkPolicy &network, const std::vector<HostRule> &
 {
     const auto written = [](std::vector<HostRule> rules, const std::vector<HostRule> &others = {}) {
         rules.insert(rules.end(), others.begin(), others.end());
-        std::vector<std::string> words;
-        for (const auto &rule : rules)
-            words.push_back(yaml_word(to_string(rule)));
+        const auto words = mapped(rules, [&](const auto &rule) { return yaml_word(to_string(rule)); });
         return fmt::format("[{}]", fmt::join(words, ", "));
     };
     std::string text = "{hosts: " + written(network.hosts, more);
@@ -301,9 +297,7 @@ void run_user_add(const std::string &name, const std::vector<std::string> &roots
         throw Failure(ExitStatus::usage, escape_for_display(name) + " has an entry already, " + to_string(find_node(tree, path)->where) +
                                              "; change it with: sudo pi-agentctl edit");
     }
-    std::vector<std::string> words;
-    for (const auto &root : roots)
-        words.push_back(yaml_word(root));
+    const auto words = mapped(roots, [&](const auto &root) { return yaml_word(root); });
     const auto file = directory_of_users(policy_path) + "/" + name + ".yaml";
     const auto wanted = with_draft(changing.files, file, fmt::format("{}roots: [{}]\n", head, fmt::join(words, ", ")));
     put_in_place(changing, wanted, order, "", out, warnings);
@@ -326,8 +320,7 @@ void run_set(const std::string &key, const std::string &value, const ChangeOrder
 {
     auto changing = begin_change("set");
     const auto name = parse_key_name(key);
-    const auto node = parse_or_throw("the value", value_for(name, value));
-    put_in_place(changing, with_value(changing.files, name, node), order, "", out, warnings);
+    put_in_place(changing, with_value(changing.files, name, parse_or_throw("the value", value_for(name, value))), order, "", out, warnings);
 }
 
 void run_allow(const std::vector<std::string> &hosts, const std::optional<std::string> &user, const ChangeOrder &order, std::ostream &out,

@@ -3,8 +3,6 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/root/errand/errand.hpp"
 
 #include <fmt/format.h>
@@ -24,18 +22,14 @@ unsigned login_default(const std::string &name, unsigned otherwise)
     for (std::string line; std::getline(file, line);) {
         std::istringstream words(line);
         std::string word;
-        unsigned value = 0;
-        if (words >> word >> value && word == name) return value;
+        if (unsigned value = 0; words >> word >> value && word == name) return value;
     }
     return otherwise;
 }
 
 std::vector<Finding> look_at_roots(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
 {
-    std::vector<RootSpec> specs;
-    for (const auto &root : roots)
-        specs.push_back({root, {}, true});
-    return observer.resolve_roots(specs, user);
+    return observer.resolve_roots(mapped(roots, [&](const auto &root) { return RootSpec{root, {}, true}; }), user);
 }
 
 // A name with control characters is refused: nobody types one.
@@ -59,9 +53,7 @@ std::string run_as_of(const Candidate &candidate, const std::vector<Candidate> &
 
 std::string entry_of(const Candidate &candidate, const std::string &run_as)
 {
-    std::string roots;
-    for (const auto &root : candidate.roots)
-        roots += (roots.empty() ? "" : ", ") + quoted(root);
+    const auto roots = joined(candidate.roots, ", ", [](const auto &root) { return quoted(root); });
     if (candidate.roots.empty()) return fmt::format("  # {}:\n  #   roots: [~/projects]\n", candidate.name);
     return fmt::format("  {}:\n    roots: [{}]\n{}", yaml_word(candidate.name), roots,
                        run_as.empty() ? "" : fmt::format("    run_as: {}\n", run_as));
@@ -144,10 +136,7 @@ std::string existing_policy(const std::string &path)
 // As root, only where nobody else could lead it elsewhere.
 UniqueFd open_holder(const std::string &directory, bool holds_policy)
 {
-    if (::geteuid() != 0) {
-        auto holder = open_or_throw("cannot open " + escape_for_display(directory), directory, O_RDONLY | O_DIRECTORY);
-        return holder;
-    }
+    if (::geteuid() != 0) return open_or_throw("cannot open " + escape_for_display(directory), directory, O_RDONLY | O_DIRECTORY);
     if (holds_policy) make_policy_directory(directory);
     return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
 }
@@ -245,8 +234,7 @@ void require_writable(const InitOrder &order)
     if (order.key && order.env_file)
         throw Failure(ExitStatus::usage, "--key writes a file of keys and --env-file names one; give one of them");
     const bool writes_key = order.key && *order.key != no_key;
-    const auto proxy = order.via ? proxy_of_text(*order.via, "--via") : std::nullopt;
-    if (order.output) {
+    if (const auto proxy = order.via ? proxy_of_text(*order.via, "--via") : std::nullopt; order.output) {
         if (proxy && !proxy->login.empty())
             throw Failure(ExitStatus::usage, "--via has a login, which only the policy of this host can have in a file beside it; leave it "
                                              "out, and name the file in the draft: via_login_file");
@@ -293,8 +281,7 @@ std::vector<Account> find_people()
     ::endpwent(); // NOLINT(concurrency-mt-unsafe)
     std::vector<Account> people;
     for (const auto &[name, shell] : entries) {
-        auto account = find_account(name);
-        if (account && is_persons(*account, shell, first, last)) people.push_back(std::move(*account));
+        if (auto account = find_account(name); account && is_persons(*account, shell, first, last)) people.push_back(std::move(*account));
     }
     return people;
 }
@@ -348,8 +335,7 @@ std::vector<std::string> words_of_answer(const std::string &answer)
 
 std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnswers &answers)
 {
-    const auto ready = std::ranges::count_if(candidates, [](const Candidate &one) { return !one.roots.empty(); });
-    if (ready == 0)
+    if (const auto ready = std::ranges::count_if(candidates, [](const Candidate &one) { return !one.roots.empty(); }); ready == 0)
         throw Failure(ExitStatus::usage,
                       "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and similar); "
                       "name one: pi-agentctl init --user NAME --root DIRECTORY");

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <exception>
 
@@ -254,9 +253,7 @@ public:
     [[nodiscard]] std::string hint() const
     {
         if (enters_list_) return "; a list is set as a whole";
-        std::vector<std::string_view> names;
-        for (const auto *key : policy_keys_below(siblings_of_unknown_))
-            names.push_back(last_part(*key));
+        const auto names = mapped(policy_keys_below(siblings_of_unknown_), [&](const auto *key) { return last_part(*key); });
         return did_you_mean(parts_[unknown_], names);
     }
 
@@ -345,7 +342,6 @@ std::string yaml_word(const std::string &text)
 
 std::string yaml_line(const YamlNode &node)
 {
-    std::string text;
     switch (node.kind) {
     case YamlNode::Kind::null:
         return "null";
@@ -355,23 +351,17 @@ std::string yaml_line(const YamlNode &node)
         if (is_plain_word(node.text)) return node.text;
         return is_shown_as_it_is(node.text) ? in_quotes(node.text) : nlohmann::json(node.text).dump();
     case YamlNode::Kind::sequence:
-        for (const auto &item : node.items)
-            text += (text.empty() ? "" : ", ") + yaml_line(item);
-        return "[" + text + "]";
+        return "[" + joined(node.items, ", ", yaml_line) + "]";
     case YamlNode::Kind::mapping:
-        for (const auto &entry : node.entries)
-            text += (text.empty() ? "" : ", ") + yaml_word(entry.key) + ": " + yaml_line(entry.value);
-        return "{" + text + "}";
+        break;
     }
-    return text;
+    return "{" + joined(node.entries, ", ", [](const YamlEntry &entry) { return yaml_word(entry.key) + ": " + yaml_line(entry.value); }) +
+           "}";
 }
 
 std::string yaml_lines(const YamlNode &mapping)
 {
-    std::string text;
-    for (const auto &entry : mapping.entries)
-        text += yaml_word(entry.key) + ": " + yaml_line(entry.value) + "\n";
-    return text;
+    return joined(mapping.entries, "", [](const YamlEntry &entry) { return yaml_word(entry.key) + ": " + yaml_line(entry.value) + "\n"; });
 }
 
 YamlNode parse_or_throw(const std::string &file, const std::string &text)

@@ -6,10 +6,7 @@
 #include "common/host/beneath.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/root/method/engine_host.hpp"
-#include "runner/root/method/sandbox.hpp"
-#include "runner/root/session/record.hpp"
-#include "runner/root/session/state_directory.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <fmt/ranges.h>
 
@@ -335,10 +332,7 @@ std::string to_text(const CheckReport &report)
 nlohmann::json to_json(const CheckReport &report)
 {
     const auto list = [](const std::vector<Diagnostic> &diagnostics) {
-        auto entries = nlohmann::json::array();
-        for (const auto &diagnostic : diagnostics)
-            entries.push_back(to_json(diagnostic));
-        return entries;
+        return mapped(diagnostics, [&](const auto &diagnostic) { return to_json(diagnostic); });
     };
     return {{"valid", report.errors.empty()},
             {"errors", list(report.errors)},
@@ -399,11 +393,6 @@ const CanaryAnswer *CanaryReport::closed_proxy() const
     const auto found = std::ranges::find_if(
         answers, [](const CanaryAnswer &answer) { return answer.expected == canary_tunnel && answer.seen != answer.expected; });
     return found == answers.end() ? nullptr : &*found;
-}
-
-bool CanaryReport::is_good() const
-{
-    return !answers.empty() && wrong().empty() && status == 0;
 }
 
 std::string to_text(const CanaryReport &report)

@@ -4,7 +4,6 @@
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/host/beneath.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -133,8 +132,7 @@ std::vector<std::string> users_to_ask(const Policy &policy, const std::vector<st
     for (const auto &entry : policy.users)
         if (!entry.is_group) own.insert(entry.name);
     if (asked) own.insert(*asked);
-    std::vector<std::string> names;
-    std::vector<std::string> members;
+    std::vector<std::string> names, members;
     for (const auto &name : users)
         (own.contains(name) ? names : members).push_back(name);
     std::ranges::stable_partition(members, [&](const std::string &name) {
@@ -254,10 +252,8 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
 
 std::string to_text(const Faults &faults)
 {
-    std::string text;
-    for (const auto &fault : faults)
-        text += fmt::format("{}: {}\n  remedy: {}\n", fault.about, fault.what, fault.remedy);
-    return text;
+    return joined(faults, "",
+                  [](const Fault &fault) { return fmt::format("{}: {}\n  remedy: {}\n", fault.about, fault.what, fault.remedy); });
 }
 
 std::string conclusion(const Policy &policy)
@@ -298,9 +294,7 @@ std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
 std::string placement_text(const Policy &policy)
 {
     if (!has_jobs(policy)) return "";
-    std::vector<std::string> options;
-    for (const auto &option : job_options(policy, job_name))
-        options.push_back(escape_for_display(option));
+    const auto options = mapped(job_options(policy, job_name), [&](const auto &option) { return escape_for_display(option); });
     return fmt::format("runs:     in a job of Slurm's on a node of the cluster, and by the policy of that node\n"
                        "          ({}: {} {})\n",
                        to_string(policy.rules.places.at("placement.engine").where), escape_for_display(srun_of(policy)),
@@ -359,9 +353,9 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     }
     const bool good = faults.empty() && report.is_good();
     if (options.json) {
-        auto list = nlohmann::json::array();
-        for (const auto &[about, what, remedy] : faults)
-            list.push_back({{"about", about}, {"what", what}, {"remedy", remedy}});
+        const nlohmann::json list = mapped(faults, [](const Fault &fault) {
+            return nlohmann::json{{"about", fault.about}, {"what", fault.what}, {"remedy", fault.remedy}};
+        });
         print_json({{"good", good}, {"faults", list}, {"sandbox", to_json(report)}, {"notes", notes}}, out);
     } else {
         for (const auto &answer : options.attack ? report.answers : std::vector<CanaryAnswer>())

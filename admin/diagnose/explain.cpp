@@ -4,12 +4,11 @@
 #include "admin/diagnose/data.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
-#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/method/sandbox.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
@@ -56,10 +55,7 @@ std::vector<EffectiveValue> variables(const Policy &policy, const AccessRules &r
         add(name, value, {policy.env_where.at(name), "env." + name});
     for (const auto &[name, value] : rules.env)
         add(name, value, {rules.env_where.at(name), key_of_entry(policy, name, rules.env_where.at(name))});
-    std::vector<EffectiveValue> values;
-    for (auto &[name, value] : found)
-        values.push_back(std::move(value));
-    return values;
+    return mapped(found, [](auto &named) { return std::move(named.second); });
 }
 
 // --- What a session reaches, and whose keys stay outside of it.
@@ -67,19 +63,13 @@ std::vector<EffectiveValue> variables(const Policy &policy, const AccessRules &r
 template <typename Item>
 std::vector<std::string> as_texts(const std::vector<Item> &items)
 {
-    std::vector<std::string> texts;
-    for (const auto &item : items)
-        texts.push_back(to_string(item));
-    return texts;
+    return mapped(items, [&](const auto &item) { return to_string(item); });
 }
 
 template <typename Item>
 std::string joined_rules(const std::vector<Item> &items)
 {
-    std::string text;
-    for (const auto &item : items)
-        text += (text.empty() ? "" : ", ") + to_string(item);
-    return text;
+    return joined(items, ", ", [](const auto &item) { return to_string(item); });
 }
 
 std::string mode_text(const NetworkPolicy &network)
@@ -125,9 +115,7 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
 {
     if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
     if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
-    std::vector<Finding> findings;
-    for (const auto &root : roots)
-        findings.push_back(root.finding);
+    const auto findings = mapped(roots, [&](const auto &root) { return root.finding; });
     try {
         auto start = dry_start(user, rules, own, findings, directory);
         own = std::move(start.policy);
@@ -222,9 +210,7 @@ std::string explain_advice(const std::string &name, std::string_view title, std:
 // A section: "**Title.** Cause", and a list of what to do. Its lines are joined, each item of the list to one.
 std::optional<std::string> explain_code(const std::string &code)
 {
-    std::string cause;
-    std::string user;
-    std::string administrator;
+    std::string cause, user, administrator;
     std::string *part = &cause;
     for (auto line : split(part_of_page("\n### " + code + "\n\n", "\n#"), '\n')) {
         for (const auto &[label, item] :
@@ -340,13 +326,13 @@ void add_network(const Policy &policy, nlohmann::json &json)
                                 {"direct", as_texts(network.direct)},
                                 {"via_login_file", network.via_login_file.path}});
     const bool reaches = !routed_providers(policy).empty();
-    auto providers = nlohmann::json::array();
-    for (const auto &provider : policy.providers)
-        providers.push_back({{"name", provider.name},
-                             {"host", provider.host},
-                             {"key_file", provider.key_file.path},
-                             {"reached", reaches},
-                             {"where", to_string(provider.where)}});
+    nlohmann::json providers = mapped(policy.providers, [&](const auto &provider) {
+        return nlohmann::json{{"name", provider.name},
+                              {"host", provider.host},
+                              {"key_file", provider.key_file.path},
+                              {"reached", reaches},
+                              {"where", to_string(provider.where)}};
+    });
     json["providers"] = std::move(providers);
 }
 
@@ -406,9 +392,7 @@ void run_explain(const ExplainOptions &options, std::ostream &out)
         std::string problems;
         for (const auto &line : lines) {
             const auto text = [&](const char *key) { return line[key].is_null() ? "" : line[key].get<std::string>(); };
-            std::string roots;
-            for (const auto &root : line["roots"])
-                roots += (roots.empty() ? "" : " ") + escape_for_display(root.get<std::string>());
+            const auto roots = joined(line["roots"], " ", [](const nlohmann::json &root) { return escape_for_display(root.get<std::string>()); });
             rows.push_back({text("user"), text("entry"), text("where"), text("agent"), roots});
             if (!line["problem"].is_null()) problems += text("user") + " cannot start pi: " + text("problem") + "\n";
         }

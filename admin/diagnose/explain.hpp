@@ -5,7 +5,6 @@
 
 #include "common/as_user/user_paths.hpp"
 #include "common/decide/explained.hpp"
-#include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/wire/user_files.hpp"
 
@@ -91,7 +90,7 @@ DryStart dry_start(const Account &user, const AccessRules &rules, Policy callers
 struct RefusedStart {
     std::string root;            // as the policy writes it
     std::vector<Diagnostic> why; // what the start says
-    [[nodiscard]] std::string text() const;
+    [[nodiscard]] std::string text() const { return PolicyError(why).what(); }
 };
 
 // The starts in their roots that the policy refuses to a user with these rules. `of_all` is the policy without users. Throws PolicyError if

@@ -2,13 +2,10 @@
 #include "admin/diagnose/explain.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/files.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace pi_agent {
 
@@ -28,8 +25,7 @@ std::string problem_of_disk_limit(const Policy &policy)
         const std::string path = policy.agent.state_dir + part;
         const UniqueFd place = open_if_there("opening " + path, FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
         if (!place) continue; // nothing was applied yet, or nobody started
-        const std::string problem = problem_of_quotas(place);
-        if (!problem.empty()) return path + ": " + problem + "; " + quota_remedy;
+        if (const std::string problem = problem_of_quotas(place); !problem.empty()) return path + ": " + problem + "; " + quota_remedy;
     }
     return "";
 }
@@ -301,12 +297,11 @@ ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Obs
         unknown = failure.what();
     }
     const auto explained = [&](const HomeDirectories &list, bool are_caches) {
-        std::vector<ExplainedHomeDirectory> directories;
-        for (const auto &[path, where, is_directory] : list.paths)
-            directories.push_back({path, place_in_agent_home(path),
-                                   home ? finding_of(*home, path) : Finding{Finding::Kind::unknown, unknown},
-                                   is_at_own_path(path, are_caches), where.line == 0});
-        return directories;
+        return mapped(list.paths, [&](const PolicyPath &one) {
+            return ExplainedHomeDirectory{one.path, place_in_agent_home(one.path),
+                                          home ? finding_of(*home, one.path) : Finding{Finding::Kind::unknown, unknown},
+                                          is_at_own_path(one.path, are_caches), one.where.line == 0};
+        });
     };
     return {explained(policy.readable, false), explained(policy.caches, true)};
 }

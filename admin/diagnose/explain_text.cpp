@@ -1,10 +1,9 @@
 // An explanation as text for people and as JSON for programs.
 #include "admin/diagnose/explain.hpp"
-#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/method/sandbox.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
@@ -67,10 +66,7 @@ nlohmann::json root_json(const ExplainedRoot &root)
 
 std::string joined_safely(const std::vector<std::string> &texts)
 {
-    std::string text;
-    for (const auto &one : texts)
-        text += (text.empty() ? "" : ", ") + escape_for_display(one);
-    return text;
+    return joined(texts, ", ", [](const auto &one) { return escape_for_display(one); });
 }
 
 // What the policy names or, if the host could be asked, what these names lead to.
@@ -221,10 +217,7 @@ std::string box_text(const Explanation &explanation)
 
 std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths)
 {
-    std::vector<std::string> texts;
-    for (const auto &path : paths)
-        texts.push_back(path.path);
-    return texts;
+    return mapped(paths, [&](const auto &path) { return path.path; });
 }
 
 std::string to_text(const Explanation &explanation)
@@ -290,9 +283,7 @@ nlohmann::json to_json(const Explanation &explanation)
     for (const auto &[name, key] : {std::pair("ssh_key", &rules->ssh_key), std::pair("signing_key", &rules->signing_key)})
         json[name] = *key ? nlohmann::json(**key) : nlohmann::json(nullptr);
     json["environment"] = to_json(explanation.environment);
-    json["roots"] = nlohmann::json::array();
-    for (const auto &root : explanation.roots)
-        json["roots"].push_back(root_json(root));
+    json["roots"] = mapped(explanation.roots, root_json);
     const auto &sandbox = explanation.policy.sandbox;
     json["sandbox"] = {{"method", to_string(sandbox.method)}, {"where", to_string(sandbox.where)}};
     json["placement"] = {{"engine", has_jobs(explanation.policy) ? "slurm" : "none"}};

@@ -155,8 +155,7 @@ enum class CheckScope { host, policy_only, tree };
 
 // The result of a check.
 struct CheckReport {
-    std::vector<Diagnostic> errors;
-    std::vector<Diagnostic> warnings;
+    std::vector<Diagnostic> errors, warnings;
     std::vector<std::string> unverified;
     std::size_t entries = 0; // of `users`
     bool enabled = false;
@@ -204,7 +203,7 @@ struct CanaryReport {
     std::string unasked = {};          // what the user's own permissions keep from being tried
     int status = 0;                    // of pi
     [[nodiscard]] std::vector<CanaryAnswer> wrong() const;
-    [[nodiscard]] bool is_good() const;
+    [[nodiscard]] bool is_good() const { return !answers.empty() && wrong().empty() && status == 0; }
     [[nodiscard]] const CanaryAnswer *closed_proxy() const; // what the policy's proxy said instead of opening a tunnel; or nullptr
 };
 

@@ -1,8 +1,6 @@
 // Compares the policy, and what its levels say, with the host: each part by itself, so that all that is wrong is told at once.
 #include "admin/diagnose/faults.hpp"
 #include "admin/state/state.hpp"
-#include "runner/root/errand/start.hpp"
-#include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/view/root_tree.hpp"
 
@@ -22,8 +20,7 @@ struct SaidByGroups {
 SaidByGroups find_said_by_groups(const Policy &policy, const UserEntry &entry)
 {
     SaidByGroups said;
-    const Rules &own = rules_of(entry.rules);
-    if (!own.path && !own.view_paths) return said; // a look-up may be slow
+    if (const Rules &own = rules_of(entry.rules); !own.path && !own.view_paths) return said; // a look-up may be slow
     const auto user = entry.is_group ? std::nullopt : find_account(entry.name);
     for (const auto &[group, gid] : user ? find_entries(policy, *user).groups : std::vector<CallersEntries::OfGroup>()) {
         const auto more = rules_of(group->rules).view_paths.value_or(std::vector<PolicyPath>());

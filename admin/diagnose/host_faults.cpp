@@ -1,12 +1,7 @@
 // Looks at files, accounts and file systems.
 #include "admin/diagnose/faults.hpp"
 
-#include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/state_directory.hpp"
 
 #include <fmt/format.h>
 #include <sys/vfs.h>
@@ -45,11 +40,6 @@ std::map<uid_t, std::vector<std::string>> stray_processes(const std::set<uid_t> 
         strays[facts.st_uid].push_back(pid + " (" + escape_for_display(name) + ")");
     }
     return strays;
-}
-
-std::string joined(const std::vector<std::string> &texts)
-{
-    return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 // Why a root cannot be mounted for this agent; empty if it can. The mount that this makes is in no tree, and ends with this function.
@@ -199,8 +189,7 @@ Faults find_changed_files()
     for (const char *path : {build::wrapper_path, build::ctl_path, build::runner_path, build::exec_path, build::cleanup_path,
                              build::gate_path, build::canary_path, build::engine_door_path}) {
         try {
-            const auto file = open_trusted(path, O_PATH, "program of pi-agent");
-            const struct stat facts = examine(file, std::string("examining ") + path);
+            const struct stat facts = examine(open_trusted(path, O_PATH, "program of pi-agent"), std::string("examining ") + path);
             if ((facts.st_mode & (S_ISUID | S_ISGID)) != 0)
                 faults.push_back(
                     {"own-files", std::string(path) + " is setuid or setgid, and no program of pi-agent is", "install pi-agent again"});
@@ -219,11 +208,11 @@ Faults find_account_faults(const std::map<std::string, UsersOfAgent> &agents)
         uids.insert(of.uid.value());
     const auto all_strays = stray_processes(uids); // one look through all processes
     for (const auto &[account, of] : agents) {
-        const auto &names = of.users;
-        if (names.size() > 1)
-            faults.push_back({"shared-account",
-                              joined(names) + " share the account " + account + ": what one's agent has, the others' can read and change",
-                              "agent: {accounts: per-user} in the policy, or run_as for each"});
+        if (const auto &names = of.users; names.size() > 1)
+            faults.push_back(
+                {"shared-account",
+                 joined(names, ", ") + " share the account " + account + ": what one's agent has, the others' can read and change",
+                 "agent: {accounts: per-user} in the policy, or run_as for each"});
         const std::vector<std::string> no_crontab = {"crontab", "-r", "-u", account};
         const std::vector<std::string> no_lingering = {"loginctl", "disable-linger", account};
         const std::vector<std::tuple<std::string, const char *, std::vector<std::string>>> places = {
@@ -237,7 +226,7 @@ Faults find_account_faults(const std::map<std::string, UsersOfAgent> &agents)
                                   command_about(account, removal, "remove it, or give the agent an account of its own")});
         }
         if (const auto strays = all_strays.find(of.uid.value()); strays != all_strays.end())
-            faults.push_back({"outside-sessions", "processes of " + account + " run in no session: " + joined(strays->second),
+            faults.push_back({"outside-sessions", "processes of " + account + " run in no session: " + joined(strays->second, ", "),
                               "find out who started them, and end them"});
     }
     return faults;
@@ -256,8 +245,7 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
         if (policy.projects.ownership == ProjectOwnership::none) continue; // nothing is mapped
         for (const auto &finding : observer.resolve_roots(rules, user)) {
             if (finding.kind != Finding::Kind::usable) continue; // check has reported it
-            const auto problem = problem_of_root_mapping(root, finding.text, user, agent);
-            if (!problem.empty())
+            if (const auto problem = problem_of_root_mapping(root, finding.text, user, agent); !problem.empty())
                 faults.push_back({"root",
                                   "the root " + escape_for_display(finding.text) + " of " + user.name +
                                       " cannot be mapped to the agent's account: " + problem,
@@ -283,10 +271,10 @@ Faults find_leftovers(const AsRoot &root)
     Faults faults;
     if (read_unfinished(root)) faults.push_back({"unfinished", unfinished_change, apply});
     if (!orphans.empty())
-        faults.push_back(
-            {"leftovers",
-             "sessions that are gone left their directories and mounts in " + std::string(sessions_directory) + ": " + joined(orphans),
-             "the next start of pi removes them; journalctl PI_AGENT_EVENT=problem has why they are there"});
+        faults.push_back({"leftovers",
+                          "sessions that are gone left their directories and mounts in " + std::string(sessions_directory) + ": " +
+                              joined(orphans, ", "),
+                          "the next start of pi removes them; journalctl PI_AGENT_EVENT=problem has why they are there"});
     return faults;
 }
 

@@ -2,8 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/data.hpp"
-#include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include <fmt/format.h>
 #include <libpsl.h>
@@ -33,8 +32,7 @@ std::string_view take_part(std::string_view &name)
 bool leads_to(std::string_view name, std::string_view shared)
 {
     while (!name.empty() && !shared.empty()) {
-        const std::string_view part = take_part(shared);
-        if (take_part(name) != part && part != "*") return false;
+        if (const std::string_view part = take_part(shared); take_part(name) != part && part != "*") return false;
     }
     return name.empty();
 }

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <fnmatch.h>
-#include <nlohmann/json.hpp>
 
 #include <sstream>
 
@@ -18,7 +17,6 @@ namespace {
 
 using Document = nlohmann::json;
 
-constexpr const char *rules_directory = "/etc/sudoers.d";
 constexpr const char *rule_file = "/etc/sudoers.d/pi-agent";
 constexpr const char *sudo_look = "look through /etc/sudoers and /etc/sudoers.d (visudo)";
 
@@ -162,8 +160,7 @@ Document with_tags(Document defaults, const std::vector<Rule> &found)
 
 struct NamedFile {
     Position where;
-    std::string key;
-    std::string what;
+    std::string key, what;
     std::string path; // absolute, or relative to the home
 };
 
@@ -255,7 +252,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     Changes changes(true, changes_text);
     const auto sudo = installed_sudo_kind();
     if (!build::is_system_managed)
-        install_sudoers(root, rules_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
+        install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
     if (changes.count() > 0)
         faults.push_back(
             {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is missing, or not as the policy says", "sudo pi-agentctl apply"});
@@ -303,9 +300,7 @@ void check_named_files(HostCheck &check, const UserEntry &entry, const std::opti
     }
     const auto rules = rules_of_user(check.policy, *user);
     if (!rules) return; // nobody starts by it
-    std::vector<std::string> paths;
-    for (const auto &file : files)
-        paths.push_back(expand_home(as_text(file.path), *user));
+    const auto paths = mapped(files, [&](const auto &file) { return expand_home(as_text(file.path), *user); });
     const std::vector<Finding> places = check.observer.agents_on_way(check.policy, *rules, *user, paths);
     for (std::size_t index = 0; index < files.size(); ++index)
         if (places[index].kind == Finding::Kind::usable && !places[index].text.empty())

@@ -32,8 +32,7 @@ Finding found_at(FdRef directory, std::string path)
     const bool is_told = ::statx(directory.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &facts) == 0;
     const auto mounts = list_mounts();
     const auto *mount = mount_that_holds(mounts, directory);
-    std::string problem;
-    std::string mapping_problem;
+    std::string problem, mapping_problem;
     if (mount != nullptr) {
         problem = problem_of_file_system(path, mount->type).value_or("");
         // Of the file systems that kernels do not map, projects in containers are on this one. A start asks the kernel.
@@ -143,10 +142,7 @@ std::vector<SameEntries> users_by_entries(const Policy &policy, const MembersOf 
         same.entries = {key.front(), std::move(of_groups)};
         if (++same.count <= most_tried) same.users.push_back(user);
     }
-    std::vector<SameEntries> all;
-    for (auto &[key, same] : found)
-        all.push_back(std::move(same));
-    return all;
+    return mapped(found, [](auto &keyed) { return std::move(keyed.second); });
 }
 
 class Search {
@@ -244,18 +240,12 @@ bool Observer::can_look_for(const Account &user) const noexcept
 
 std::vector<Finding> Observer::resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const
 {
-    std::vector<Question> questions;
-    for (const auto &root : roots)
-        questions.emplace_back([&root, &user] { return find_root(root, user); });
-    return ask(*this, user, questions);
+    return ask(*this, user, mapped(roots, [&](const auto &root) { return Question([&root, &user] { return find_root(root, user); }); }));
 }
 
 std::vector<Finding> Observer::resolve_roots(const AccessRules &rules, const Account &user) const
 {
-    std::vector<RootSpec> roots;
-    for (const auto &root : rules.roots)
-        roots.push_back(root.spec);
-    return resolve_roots(roots, user);
+    return resolve_roots(mapped(rules.roots, [&](const auto &root) { return root.spec; }), user);
 }
 
 Finding Observer::resolve_directory(const std::string &path, const Account &user) const
@@ -286,12 +276,12 @@ std::vector<Finding> Observer::agents_on_way(const Policy &policy, const AccessR
                                              const std::vector<std::string> &paths) const
 {
     const UserPaths followed(agent_places(policy, rules, user));
-    std::vector<Question> questions;
-    for (const auto &path : paths)
-        questions.emplace_back([&] {
+    const auto questions = mapped(paths, [&](const auto &path) {
+        return Question([&] {
             const AgentPlace *place = followed.entered_by(path);
             return Finding{Finding::Kind::usable, place == nullptr ? "" : place->path};
         });
+    });
     return ask(*this, user, questions);
 }
 
@@ -306,11 +296,9 @@ std::vector<std::string> Observer::links_out(const Policy &policy, const AccessR
                 if (text.size() + link.size() < links_out_bytes) text += link + "\n";
             return Finding{Finding::Kind::usable, text};
         }}).front();
-    std::vector<std::string> links;
-    std::istringstream lines(found.kind == Finding::Kind::usable ? found.text : "");
-    for (std::string line; std::getline(lines, line);)
-        links.push_back(line);
-    return links;
+    if (found.kind != Finding::Kind::usable) return {};
+    const auto links = split(found.text, '\n');
+    return {links.begin(), links.end()};
 }
 
 OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user, const AccessRules &rules) const
@@ -368,11 +356,6 @@ DryStart dry_start(const Account &user, const AccessRules &rules, Policy callers
     if (ownership == ProjectOwnership::idmap && !holder.mapping_problem.empty())
         throw Failure(FailureKind::user_root, holder.mapping_problem);
     return {places.roots[start.root], std::move(start.policy)};
-}
-
-std::string RefusedStart::text() const
-{
-    return PolicyError(why).what();
 }
 
 std::vector<RefusedStart> refused_starts(const Policy &of_all, const Account &user, const AccessRules &rules)

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace pi_agent {
@@ -15,15 +14,7 @@ namespace {
 
 const char *verdict_on_host(Reach reach)
 {
-    switch (reach) {
-    case Reach::yes:
-        return "may be reached";
-    case Reach::no:
-        return "cannot be reached";
-    case Reach::unknown:
-        break;
-    }
-    return "cannot be decided by its name";
+    return reach == Reach::yes ? "may be reached" : reach == Reach::no ? "cannot be reached" : "cannot be decided by its name";
 }
 
 std::string place_in_answer(const HostAccess &access)
@@ -54,8 +45,7 @@ std::vector<PathAccess> read_answers(const std::string &output, std::size_t coun
             said += "\n  " + escape_for_display(line);
             continue;
         }
-        auto answers = decode_path_access(line);
-        if (answers.size() == count) return answers;
+        if (auto answers = decode_path_access(line); answers.size() == count) return answers;
     }
     throw Failure(ExitStatus::unavailable, "no session answered, and pi said:" + (said.empty() ? " nothing" : said));
 }
@@ -248,8 +238,7 @@ Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_h
     const RuledPlace *innermost = &places.front();
     for (const auto &place : places)
         if (is_within(path, place.path) && place.path.size() >= innermost->path.size()) innermost = &place;
-    const std::string root = shown_root(explanation);
-    if (!root.empty() && is_within(path, root) && root.size() >= innermost->path.size())
+    if (const std::string root = shown_root(explanation); !root.empty() && is_within(path, root) && root.size() >= innermost->path.size())
         return reason_in_project(path, root, access, explanation);
     if (!access.exists && on_host == OnHost::nothing) return {"nothing is there on the host either", "", {}};
     if (innermost->reason.rule == hidden_homes) return reason_in_homes(path, on_host, explanation);

@@ -1,5 +1,4 @@
 // The user database as a whole: read once for commands that ask about thousands, the members of groups, and numbers that nobody has.
-#include "common/host/account_table.hpp"
 #include "admin/host/host_things.hpp"
 #include "common/host/beneath.hpp"
 
@@ -100,8 +99,7 @@ const AccountTable *current_table()
     static std::string stamp;
     static TableClock::time_point read_at;
     const auto now = TableClock::now();
-    auto current = stamp_of_files();
-    if (current != stamp || now - read_at > table_age) {
+    if (auto current = stamp_of_files(); current != stamp || now - read_at > table_age) {
         try {
             table = read_table();
         } catch (const Failure &) { // the list of services cannot be trusted

@@ -43,8 +43,7 @@ using CommandNames = std::set<std::string>;
 
 // One file or symlink of a name.
 struct Part {
-    std::string directory;
-    std::string name;
+    std::string directory, name;
     std::string text; // of the file, or where the symlink leads
     bool is_link = false;
     std::string own; // the file of `pi` there, without which there is nothing to lead to
@@ -131,9 +130,7 @@ void write_command_names(const CommandPlaces &places, const CommandNames &names)
     const auto [above, name] = split_last(places.note);
     const auto directory = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of applied policies");
     if (names.empty()) return remove_root_file(directory, name, places.note);
-    std::string text;
-    for (const auto &command : names)
-        text += command + "\n";
+    const auto text = joined(names, "", [](const auto &command) { return command + "\n"; });
     replace_root_file(directory, name, text, names_note_mode, places.note);
 }
 
@@ -346,8 +343,7 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
             });
     }
     if (changes.dry_run()) return;
-    const auto left = find_missing(policy, needed);
-    if (left.group || !left.accounts.empty() || !left.members.empty())
+    if (const auto left = find_missing(policy, needed); left.group || !left.accounts.empty() || !left.members.empty())
         throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run "
                                                   "'pi-agentctl apply' again, or create it yourself");
 }

@@ -67,8 +67,7 @@ std::string first_of_group(const std::string &path, Gid group)
     }
     if (facts.st_gid == group.value()) return path;
     if (!S_ISDIR(facts.st_mode)) return "";
-    const UniqueFd directory = open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY);
-    return first_of_group(directory, path, facts.st_dev, group);
+    return first_of_group(open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY), path, facts.st_dev, group);
 }
 
 // --- The agent's program, and what npm installed for everybody.
@@ -98,8 +97,7 @@ std::optional<std::string> problem_of_program(const struct stat &status)
 void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
 {
     const auto group = find_group(policy.agent.group);
-    const auto fd = open_trusted(path, O_PATH, program_name);
-    const struct stat status = examine(fd, "cannot examine " + path);
+    const struct stat status = examine(open_trusted(path, O_PATH, program_name), "cannot examine " + path);
     const bool hidden = group && status.st_gid == group->value() && (status.st_mode & 07777U) == hidden_mode;
     const bool hide = policy.wrapper.hide_direct_binary;
     const auto give = [&](const FormerRights &rights) {
@@ -114,8 +112,7 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
                 status.st_uid == 0 && (status.st_mode & 07777U) == hidden_mode && is_agents_group(root, status.st_gid, policy.agent.group);
             // Notes the current owner and mode of `path` before they change; what is noted of it already stays.
             if (!is_hidden_already) {
-                auto places = read_hidden_places(root);
-                if (places.emplace(path, rights_in(status)).second) write_hidden(places);
+                if (auto places = read_hidden_places(root); places.emplace(path, rights_in(status)).second) write_hidden(places);
             }
             give(FormerRights{0, group->value(), hidden_mode});
         });
@@ -287,8 +284,7 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
         problems.add(agent.binary_where, "agent.binary", problem, remedy);
     };
     try {
-        const auto fd = open_trusted(agent.binary, O_PATH, program_name);
-        const struct stat status = examine(fd, "cannot examine " + agent.binary);
+        const struct stat status = examine(open_trusted(agent.binary, O_PATH, program_name), "cannot examine " + agent.binary);
         if (const auto problem = problem_of_program(status))
             report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
     } catch (const SystemFailure &failure) {

@@ -55,8 +55,8 @@ private:
 // --- Directories of pi-agent that belong to root (docs/reference/files.md), made by descriptor.
 
 // The state directory with `users` and `sessions`. `users` is root 0711: others can pass to the agents' own homes, but only root can list
-// it. `sessions` is root 0700: mounts show a session what its temporary directories hold (runner/root/session/scratch.hpp). The runner
-// keeps the same modes. It makes the content of a user's state at that user's first launch.
+// it. `sessions` is root 0700: mounts show a session what its temporary directories hold (runner/root/session/session_directory.hpp). The
+// runner keeps the same modes. It makes the content of a user's state at that user's first launch.
 void make_state_directories(const AsRoot &root, const Policy &policy, Changes &changes);
 
 // One directory of root's, whose parent belongs to root too.

@@ -6,7 +6,7 @@
 #include "runner/plan/host_view.hpp"
 
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 #include <openssl/evp.h>
 #include <spdlog/spdlog.h>
@@ -60,8 +60,7 @@ void add_conffiles(ShippedFiles &shipped, const std::string &file)
         if (!line.starts_with(' ')) {
             is_conffile = line == "Conffiles:";
         } else if (is_conffile) {
-            const auto words = split(line.substr(1), ' ');
-            if (words.size() >= 2) add_shipped(shipped, words[0], words[1]);
+            if (const auto words = split(line.substr(1), ' '); words.size() >= 2) add_shipped(shipped, words[0], words[1]);
         }
     }
 }
@@ -82,10 +81,7 @@ std::string md5_of(const std::string &content)
     std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
     std::size_t size = 0;
     if (EVP_Q_digest(nullptr, "MD5", nullptr, content.data(), content.size(), sum.data(), &size) != 1) return ""; // a host that forbids MD5
-    std::string text;
-    for (std::size_t index = 0; index < size; ++index)
-        text += fmt::format("{:02x}", sum.at(index));
-    return text;
+    return fmt::format("{:02x}", fmt::join(sum.begin(), sum.begin() + static_cast<std::ptrdiff_t>(size), ""));
 }
 
 // A file of /etc that everybody may read, with its content.

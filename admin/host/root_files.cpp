@@ -315,8 +315,7 @@ AppliedPolicies read_applied(const AsRoot & /*root*/)
 
 void make_applied_directory(const AsRoot &root, const std::string &state_dir, Changes &changes)
 {
-    const auto parent = split_last(applied_directory).first;
-    if (state_dir != parent) make_root_directory(root, parent, 0711, changes);
+    if (const auto parent = split_last(applied_directory).first; state_dir != parent) make_root_directory(root, parent, 0711, changes);
     make_root_directory(root, applied_directory, 0700, changes);
 }
 

@@ -6,7 +6,6 @@
 #include "common/host/beneath.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <thread>
 
@@ -237,8 +236,7 @@ HostBefore look_at_host(const AsRoot &root, const Policy &policy)
     before.state_dir = policy.agent.state_dir;
     const auto missing = find_missing(policy, needed_agent_accounts(policy));
     before.had_group = !missing.group;
-    for (const auto &account : missing.accounts)
-        before.new_accounts.push_back(account.name);
+    before.new_accounts = mapped(missing.accounts, [](const AgentAccount &account) { return account.name; });
     before.new_members = missing.members;
     // The directories that apply makes, parents first.
     const std::string applied = applied_directory;

@@ -2,7 +2,6 @@
 #include "admin/programs/program.hpp"
 
 #include "common/base/files.hpp"
-#include "runner/root/kernel/control_group.hpp"
 
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -31,8 +30,7 @@ constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bi
 std::string look_for_program(const std::string &name)
 {
     for (const auto *directory : program_directories) {
-        auto path = directory + name;
-        if (::access(path.c_str(), X_OK) == 0) return path;
+        if (auto path = directory + name; ::access(path.c_str(), X_OK) == 0) return path;
     }
     return "";
 }
@@ -342,8 +340,7 @@ UniqueFd in_memory_input(std::string_view text)
 
 std::string require_program(const std::string &name)
 {
-    auto path = look_for_program(name);
-    if (!path.empty()) return path;
+    if (auto path = look_for_program(name); !path.empty()) return path;
     throw Failure(ExitStatus::configuration,
                   "the program " + name + " is not installed, and pi-agent needs it; install the package that contains it");
 }
@@ -380,8 +377,7 @@ ProgramResult run_program_apart(const std::vector<std::string> &arguments, int p
 {
     const bool apart = defence_is_on("canary-apart");
     // Root's own keyring must not reach a program that becomes a user.
-    const int error = apart ? leave_session_keyring() : 0;
-    if (error != 0) throw SystemFailure(error, "cannot take a new keyring");
+    if (const int error = apart ? leave_session_keyring() : 0; error != 0) throw SystemFailure(error, "cannot take a new keyring");
     return run(arguments, {}, apart, in_seconds(patience_seconds));
 }
 

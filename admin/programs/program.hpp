@@ -2,7 +2,7 @@
 // user.
 #pragma once
 
-#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/method/sandbox.hpp"
 
 namespace pi_agent {
 
@@ -70,7 +70,7 @@ std::string shell_script(const std::vector<std::string> &command, const std::vec
 
 // Runs `command`, which begins as root and becomes `user`. With systemd it runs in a unit of its own, in that user's slice. The unit ends
 // with all that the command has started, after `patience_seconds` at the latest. Without systemd it runs in a control group of its own
-// where there can be one (control_group.hpp), and as run_program_apart says. What it leaves is ended. Throws Failure(unavailable) if
+// where there can be one (host_facts.hpp), and as run_program_apart says. What it leaves is ended. Throws Failure(unavailable) if
 // systemd does not start it, or if it, or without systemd its output, does not end in time.
 ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds);
 

@@ -6,7 +6,6 @@
 #include "admin/text/terminal.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/errand/start.hpp"
 
 #include <cctype>
 #include <sstream>
@@ -221,8 +220,7 @@ OpenedProject open_as(const AsRoot &root, Policy &policy, const AccessRules &rul
 {
     const HostView view = plan_host_view(policy);
     Child child(root, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
-        const auto cwd = open_or_throw("opening " + escape_for_display(directory), directory, O_PATH | O_DIRECTORY);
-        open_as_caller(user, rules, cwd, channel);
+        open_as_caller(user, rules, open_or_throw("opening " + escape_for_display(directory), directory, O_PATH | O_DIRECTORY), channel);
     });
     auto opened = open_project(child, user, rules, view, std::move(policy), {});
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);

@@ -29,8 +29,7 @@ void run_render(const RenderOptions &options, std::ostream &out);
 
 // What a rendering may show.
 struct RenderFound {
-    Account user;
-    Account agent;
+    Account user, agent;
     std::string tree;                        // what the session shows: the root or the repository, canonical
     std::string below;                       // the working directory beneath it
     std::vector<Gid> groups;                 // those that granted what is shown
@@ -114,8 +113,7 @@ std::string render_seccomp();
 
 // Holds when the bits of `mask` in one argument are `value`.
 struct ArgumentBits {
-    std::uint64_t mask;
-    std::uint64_t value;
+    std::uint64_t mask, value;
     friend bool operator==(const ArgumentBits &, const ArgumentBits &) = default;
 };
 

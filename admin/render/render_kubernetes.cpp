@@ -3,12 +3,9 @@
 #include "admin/render/data.hpp"
 #include "admin/render/render.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/filter/call_rules.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <yaml-cpp/emitter.h>
 #include <yaml-cpp/emittermanip.h>
 

@@ -2,7 +2,6 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/decide/explained.hpp"
-#include "common/host/beneath.hpp"
 
 #include <fmt/format.h>
 
@@ -79,11 +78,7 @@ void add_durations(Exposition &metrics, const char *name, const char *help, cons
 
 void add_sessions(Exposition &metrics, const MetricsInput &input)
 {
-    Sums running;
-    Sums preparing;
-    Sums oldest;
-    Sums memory;
-    Sums processes;
+    Sums running, preparing, oldest, memory, processes;
     for (const auto &session : input.sessions) {
         const std::string name = without_escapes(session.user); // as the record's starts have it
         const Labels user = {{"user", name}};
@@ -113,10 +108,7 @@ std::string exit_label(const PastStart &start)
 void add_starts(Exposition &metrics, const MetricsInput &input)
 {
     const std::uint64_t since = input.now_usec - std::min(input.now_usec, input.window_usec);
-    Sums starts;
-    Sums refusals;
-    Sums ends;
-    Sums lasted;
+    Sums starts, refusals, ends, lasted;
     for (const auto &start : input.starts) {
         if (start.is_probe) continue;
         const bool has_ended = start.ended_usec && *start.ended_usec >= since;
@@ -124,8 +116,7 @@ void add_starts(Exposition &metrics, const MetricsInput &input)
             if (has_ended) {
                 // A refusal that the wrapper reports is its user's word. Only codes that exist become labels, so that nobody adds as many
                 // as they like.
-                const auto &kinds = failure_kinds();
-                const bool is_known = std::ranges::any_of(kinds, [&](const KindFacts &kind) { return start.code == kind.code; });
+                const bool is_known = std::ranges::any_of(failure_kinds(), [&](const KindFacts &kind) { return start.code == kind.code; });
                 ++refusals[{
                     {"user", start.user}, {"code", is_known ? start.code : "other"}, {"said_by", start.said_by_root ? "root" : "user"}}];
             }

@@ -1,8 +1,6 @@
 // Reads the record back, newest entries first and within bounds: every account of the host can write to the journal, as much as it likes.
 #include "admin/sessions/sessions.hpp"
 
-#include "common/host/beneath.hpp"
-
 #include <filesystem>
 #include <sys/resource.h>
 #include <systemd/sd-journal.h>
@@ -32,8 +30,7 @@ bool is_bounded()
 
 // What may be kept of the entries that are read.
 struct Room {
-    std::size_t entries;
-    std::size_t bytes;
+    std::size_t entries, bytes;
 
     // False, and nothing is taken, where the entry is too much.
     bool take(const LogEntry &entry)
@@ -236,11 +233,6 @@ std::string LogEntry::field(const std::string &name) const
 {
     const auto found = fields_by_name.find(name);
     return found == fields_by_name.end() ? "" : found->second;
-}
-
-std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
-{
-    return to_number<std::uint64_t>(field(name));
 }
 
 bool can_read_record()

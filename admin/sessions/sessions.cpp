@@ -4,9 +4,7 @@
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/ask/runner_process.hpp"
-#include "common/base/files.hpp"
 #include "common/decide/explained.hpp"
-#include "runner/root/method/session_units.hpp"
 #include "runner/root/own/questions.hpp"
 
 #include <fmt/format.h>
@@ -70,13 +68,15 @@ nlohmann::json drain_json(const AsRoot &root)
 
 std::vector<Row> to_short_rows(const std::vector<SessionView> &sessions)
 {
-    std::vector<Row> rows;
-    for (const auto &session : sessions)
-        rows.push_back({short_id(session.id), session.user, session.started_usec ? to_age(session.started_usec) : "preparing",
-                        session.usage.processes ? std::to_string(*session.usage.processes) : "", to_size(session.usage.memory),
-                        to_duration(session.usage.cpu_usec),
-                        short_path(place_of(session.directory, session.project), without_escapes(session.user))});
-    return rows;
+    return mapped(sessions, [&](const auto &session) {
+        return Row{short_id(session.id),
+                   session.user,
+                   session.started_usec ? to_age(session.started_usec) : "preparing",
+                   session.usage.processes ? std::to_string(*session.usage.processes) : "",
+                   to_size(session.usage.memory),
+                   to_duration(session.usage.cpu_usec),
+                   short_path(place_of(session.directory, session.project), without_escapes(session.user))};
+    });
 }
 
 // "" while the session may go on.
@@ -104,18 +104,15 @@ std::vector<SessionView> sessions_for_caller(const std::string &command, const s
 
 std::vector<std::string> ids_of(const std::vector<SessionView> &sessions)
 {
-    std::vector<std::string> ids;
-    for (const auto &session : sessions)
-        ids.push_back(session.id);
-    return ids;
+    return mapped(sessions, [&](const auto &session) { return session.id; });
 }
 
 // Both return the sessions that do not end.
 std::vector<std::string> end_as_root(const std::vector<SessionView> &sessions, const std::optional<std::string> &message)
 {
-    std::vector<EndOrder> orders;
-    for (const auto &session : sessions)
-        orders.push_back({session.id, stop_reason + (message ? ": " + *message : "")});
+    const auto orders = mapped(sessions, [&](const auto &session) {
+        return EndOrder{session.id, stop_reason + (message ? ": " + *message : "")};
+    });
     return end_sessions(AsRoot::claim(), orders);
 }
 
@@ -230,8 +227,7 @@ std::vector<EndOrder> sessions_to_end(const Policy &policy, const std::vector<Li
 {
     std::vector<EndOrder> orders;
     for (const auto &session : sessions) {
-        const std::string reason = reason_to_end(policy, session.user, find);
-        if (!reason.empty()) orders.push_back({session.id, reason});
+        if (const std::string reason = reason_to_end(policy, session.user, find); !reason.empty()) orders.push_back({session.id, reason});
     }
     return orders;
 }
@@ -311,12 +307,18 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
         return print_json(answer, out);
     }
     if (const auto note = root ? drain_note(*root) : ""; !note.empty()) out << note << '\n';
-    std::vector<Row> rows;
-    for (const auto &session : sessions)
-        rows.push_back({session.id, session.user, session.account,
-                        session.started_usec ? to_local_time(*session.started_usec) : "preparing",
-                        session.usage.processes ? std::to_string(*session.usage.processes) : "", to_size(session.usage.memory),
-                        to_duration(session.usage.cpu_usec), session.method, session.unit, place_of(session.directory, session.project)});
+    const auto rows = mapped(sessions, [&](const auto &session) {
+        return Row{session.id,
+                   session.user,
+                   session.account,
+                   session.started_usec ? to_local_time(*session.started_usec) : "preparing",
+                   session.usage.processes ? std::to_string(*session.usage.processes) : "",
+                   to_size(session.usage.memory),
+                   to_duration(session.usage.cpu_usec),
+                   session.method,
+                   session.unit,
+                   place_of(session.directory, session.project)};
+    });
     if (rows.empty())
         out << "no session\n";
     else if (const auto columns = columns_for(out))

@@ -22,8 +22,7 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
 
 // Which sessions to end: one, those of a user, or, with neither, all.
 struct StopOrder {
-    std::optional<std::string> id;
-    std::optional<std::string> user;
+    std::optional<std::string> id, user;
     std::optional<std::string> message; // the administrator's words for their users, and for the record
 };
 // Returns when they are gone. Others than root end their own. Throws NothingToDo if there is no session to end, Failure(system_failure) if
@@ -64,9 +63,7 @@ void require_no_session(const AsRoot &root, const std::string &remedy);
 
 // A session that does not end, as far as it is known. Empty are the unit (method bwrap) and the account if it has none of these.
 struct LeftSession {
-    std::string id;
-    std::string unit;
-    std::string account;
+    std::string id, unit, account;
 };
 // What to look at it with, for a message.
 std::string where_to_look(const std::vector<LeftSession> &left);
@@ -88,7 +85,7 @@ struct LogEntry {
 
     // Empty without one.
     [[nodiscard]] std::string field(const std::string &name) const;
-    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
+    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const { return to_number<std::uint64_t>(field(name)); }
     // root's own word: the journal says who sent an entry, and the files belong to root. A user's entry is only about that user, and
     // harmless at most.
     [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }

@@ -2,8 +2,6 @@
 #include "admin/state/state.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/files.hpp"
-#include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/errand.hpp"
 
 #include <sys/sendfile.h>
@@ -344,8 +342,7 @@ void run_state_export(const std::string &user, const std::string &directory, std
     auto [sending, receiving] = make_channel();
     Child reader(root, "reader of the agent's sessions", state.agent, {sessions.get(), sending.get()},
                  [&, to = FdRef(sending)](const AsUser & /*agent*/, FdRef channel) {
-                     const auto skipped = Sending(to).send_all(sessions);
-                     send_answer(channel, Encoder().number(skipped).bytes());
+                     send_answer(channel, Encoder().number(Sending(to).send_all(sessions)).bytes());
                  });
     sending.reset();
     Child writer(root, "writer of the export", *account, {receiving.get()},
@@ -354,8 +351,7 @@ void run_state_export(const std::string &user, const std::string &directory, std
     const auto written = writer.receive();
     Decoder decoder(written.bytes);
     Exported exported{decoder.number(), decoder.number(), 0};
-    const auto read = reader.receive();
-    exported.skipped = Decoder(read.bytes).number();
+    exported.skipped = Decoder(reader.receive().bytes).number();
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "
         << escape_for_display(user) << '\n';
     if (exported.skipped > 0)

@@ -3,14 +3,9 @@
 
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/host/beneath.hpp"
-#include "runner/as_agent/home.hpp"
-#include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <sstream>
 
 namespace pi_agent {
 

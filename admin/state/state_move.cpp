@@ -3,10 +3,6 @@
 
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
-#include "runner/as_agent/home.hpp"
-#include "runner/root/session/scratch.hpp"
 
 #include <cstdio>
 
@@ -120,8 +116,7 @@ void remove_former(const std::string &place)
 StatePlace resume_move(const AsRoot &root, StatePlace known, std::ostream &out)
 {
     if (!known.next.empty()) {
-        const bool is_there = if_there([&] { return open_place(known.next + "/" + users_name); }).is_open();
-        if (is_there) {
+        if (if_there([&] { return open_place(known.next + "/" + users_name); }).is_open()) {
             known = {known.next, "", known.place};
         } else {
             bring_back(known.place);
@@ -266,8 +261,7 @@ void run_state_move(bool yes, std::ostream &out)
         throw Failure(ExitStatus::configuration, "an earlier 'pi-agentctl apply' has not finished; run it again first");
     if (load_policy(policy_path).agent.state_dir != wanted)
         throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile; run the command again");
-    auto known = resume_move(root, read_state_place(root), out);
-    if (known.place != wanted) {
+    if (auto known = resume_move(root, read_state_place(root), out); known.place != wanted) {
         Problems problems;
         check_state_place(policy, nullptr, problems); // the way to it
         problems.throw_if_any();

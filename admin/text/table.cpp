@@ -144,8 +144,7 @@ std::string short_id(const std::string &session)
 std::string short_path(const std::string &path, const std::string &user)
 {
     const auto account = find_account(user);
-    if (!account || account->home == "/" || !is_within(path, account->home)) return path;
-    return "~" + path.substr(account->home.size());
+    return !account || account->home == "/" || !is_within(path, account->home) ? path : "~" + path.substr(account->home.size());
 }
 
 std::string to_age(const std::optional<std::uint64_t> &microseconds)
@@ -198,8 +197,7 @@ std::uint64_t parse_time(std::string_view text, std::uint64_t now)
     const std::string copy(text);
     for (const auto *format : {"%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
         std::tm parts{};
-        const char *end = strptime(copy.c_str(), format, &parts);
-        if (end == nullptr || *end != '\0') continue;
+        if (const char *end = strptime(copy.c_str(), format, &parts); end == nullptr || *end != '\0') continue;
         parts.tm_isdst = -1;
         const std::tm asked = parts;
         const std::time_t seconds = std::mktime(&parts);

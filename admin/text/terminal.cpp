@@ -4,13 +4,11 @@
 #include "admin/programs/program.hpp"
 #include "common/base/terminal_text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/yaml/yaml_tree.hpp"
 
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sstream>

@@ -119,8 +119,7 @@ bool is_lower_part(std::string_view one, std::string_view other)
     const bool first = one.find_first_not_of(version_digits) == std::string_view::npos;
     const bool second = other.find_first_not_of(version_digits) == std::string_view::npos;
     if (first != second) return first;
-    if (first && one.size() != other.size()) return one.size() < other.size();
-    return one < other;
+    return first && one.size() != other.size() ? one.size() < other.size() : one < other;
 }
 
 // A name that registries give to versions: a letter, then letters, digits, dots, dashes and underscores.
@@ -342,17 +341,11 @@ FetchOrder read_fetch_order(std::string_view json)
 
 std::string write_fetch_line(const FetchLine &line)
 {
-    switch (line.kind) {
-    case FetchLine::Kind::step:
-        return "step\t" + flat_text(line.text) + "\n";
-    case FetchLine::Kind::size:
-        return "size\t" + std::to_string(line.got) + "\t" + std::to_string(line.all) + "\n";
-    case FetchLine::Kind::failure:
-        return "failure\t" + flat_text(line.text) + "\n";
-    case FetchLine::Kind::done:
-        return "done\t" + flat_text(line.version) + "\t" + flat_text(line.program) + "\n";
-    }
-    return "";
+    using Kind = FetchLine::Kind;
+    if (line.kind == Kind::step) return "step\t" + flat_text(line.text) + "\n";
+    if (line.kind == Kind::size) return "size\t" + std::to_string(line.got) + "\t" + std::to_string(line.all) + "\n";
+    if (line.kind == Kind::failure) return "failure\t" + flat_text(line.text) + "\n";
+    return "done\t" + flat_text(line.version) + "\t" + flat_text(line.program) + "\n";
 }
 
 std::optional<FetchLine> read_fetch_line(std::string_view line)

@@ -87,9 +87,7 @@ bool is_path_in_package(std::string_view text) noexcept;
 
 // A package that is needed before npm runs, with its check sum as npm writes it.
 struct PinnedPackage {
-    std::string package;
-    std::string version;
-    std::string integrity;
+    std::string package, version, integrity;
 };
 
 struct FetchOrder {

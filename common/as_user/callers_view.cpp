@@ -20,8 +20,7 @@ public:
     {
         if (!go_on_()) return;
         try {
-            const UserPlacePtr place = follow();
-            if (S_ISDIR(place->facts.st_mode)) look_into(name, place);
+            if (const UserPlacePtr place = follow(); S_ISDIR(place->facts.st_mode)) look_into(name, place);
         } catch (const NotFollowed &refusal) {
             if (refusal.leads_out()) found_.insert(escape_for_display(name) + ": " + refusal.what());
         } catch (const SystemFailure &) { // NOLINT(bugprone-empty-catch): what cannot be opened leads nowhere

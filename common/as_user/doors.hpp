@@ -1,7 +1,6 @@
 // The table of files of a project that run code later, outside of the sandbox (doors.toml).
 #pragma once
 
-#include <span>
 #include <string_view>
 
 namespace pi_agent {
@@ -17,6 +16,8 @@ struct Door {
     DoorGuard protect = DoorGuard::none;
 };
 
-std::span<const Door> door_table();
+inline constexpr Door door_table[] = {
+#include "common/doors.inc"
+};
 
 } // namespace pi_agent

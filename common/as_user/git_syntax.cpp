@@ -3,8 +3,6 @@
 
 #include "common/base/text.hpp"
 
-#include <utility>
-
 namespace pi_agent {
 
 namespace {
@@ -169,19 +167,10 @@ private:
 
     static bool unescape(char &byte)
     {
-        switch (byte) {
-        case 't':
-            byte = '\t';
-            return true;
-        case 'b':
-            byte = '\b';
-            return true;
-        case 'n':
-            byte = '\n';
-            return true;
-        default:
-            return byte == '\\' || byte == '"';
-        }
+        const std::size_t named = std::string_view("tbn").find(byte);
+        if (named == std::string_view::npos) return byte == '\\' || byte == '"';
+        byte = "\t\b\n"[named];
+        return true;
     }
 
     std::string_view text_;
@@ -195,8 +184,7 @@ private:
 std::string git_rule(std::string_view name)
 {
     const std::size_t first = name.find('.');
-    if (first == std::string_view::npos) return "";
-    return std::string(name.substr(0, first)).append(name.substr(name.rfind('.')));
+    return first == std::string_view::npos ? "" : std::string(name.substr(0, first)).append(name.substr(name.rfind('.')));
 }
 
 std::string_view git_subsection(std::string_view name)

@@ -230,8 +230,7 @@ bool holds_home(const struct stat &directory, const Account &user)
 std::optional<TextProblem> problem_of_secrets_on_host(const std::string &path, const Account &user)
 {
     const auto home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
-    const std::string real = home ? path_behind(home) : user.home;
-    if (path.size() > real.size() && is_within(path, real) && real != "/")
+    if (const std::string real = home ? path_behind(home) : user.home; path.size() > real.size() && is_within(path, real) && real != "/")
         if (auto problem = problem_of_secrets(std::string_view(path).substr(real.size() + 1))) return problem;
     return problem_of_secrets_anywhere(path);
 }
@@ -254,9 +253,8 @@ ResolvedRoot resolve(const RootSpec &root, const Account &user, Use use)
     if (!S_ISDIR(step.status.st_mode)) throw Unusable{"it is not a directory"};
     if (use == Use::work) require_users_own(root, step.status, user); // data may be anybody's
     auto path = path_behind(step.fd);
-    if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
+    if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user))
         throw Unusable{"it is " + quote(path) + ", a home directory or one that holds it; name a directory below it"};
-    }
     const auto refuse = [&path](const std::optional<TextProblem> &problem, const char *what, bool defence) {
         if (problem && defence) throw Unusable{fmt::format("{} {}, which {}; {}", what, quote(path), problem->text, problem->remedy)};
     };
@@ -383,8 +381,7 @@ std::string expand_home(const std::string &text, const Account &user)
 {
     if (text != "~" && text.substr(0, 2) != "~/") return text;
     auto home = without_trailing_slashes(user.home);
-    if (text == "~") return home;
-    return (home == "/" ? "" : home) + text.substr(1);
+    return text == "~" ? home : (home == "/" ? "" : home) + text.substr(1);
 }
 
 std::string expand_root(const std::string &text, const Account &user)

@@ -108,10 +108,7 @@ std::string RunnerProcess::read_complaint()
     std::string text(buffer.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
     while (!text.empty() && text.back() == '\n')
         text.pop_back();
-    std::string shown;
-    for (const auto line : split(text, '\n'))
-        shown += (shown.empty() ? "" : " | ") + escape_for_display(line);
-    return shown;
+    return joined(split(text, '\n'), " | ", [](const auto line) { return escape_for_display(line); });
 }
 
 void RunnerProcess::require_orderly_end()

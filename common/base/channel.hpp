@@ -80,8 +80,7 @@ UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::st
 UniqueFd open_resolved(FdRef directory, const std::string &path, int flags, std::uint64_t resolve) noexcept;
 
 struct Pipe {
-    UniqueFd reading;
-    UniqueFd writing;
+    UniqueFd reading, writing;
 };
 
 // Both ends close-on-exec; `reading_flags` are for the reading end only: O_NONBLOCK, or 0.

@@ -23,8 +23,7 @@ const KindFacts &facts_of(FailureKind kind, ExitStatus status)
         return std::find_if(kinds.begin(), kinds.end(),
                             [&](const KindFacts &facts) { return facts.kind == wanted && facts.status == status; });
     };
-    const auto own = with(kind);
-    if (own != kinds.end()) return *own;
+    if (const auto own = with(kind); own != kinds.end()) return *own;
     const auto general = with(FailureKind::other);
     return general != kinds.end() ? *general : facts_of(FailureKind::other, ExitStatus::internal);
 }
@@ -38,8 +37,7 @@ ExitStatus status_of(FailureKind kind)
 
 std::string pointer_to(FailureKind kind, ExitStatus status)
 {
-    if (kind == FailureKind::command_line) return "";
-    return std::string("see: pi-agentctl explain ") + facts_of(kind, status).code;
+    return kind == FailureKind::command_line ? "" : std::string("see: pi-agentctl explain ") + facts_of(kind, status).code;
 }
 
 // Texts of the failure classes.
@@ -51,8 +49,7 @@ const char *remedy_of(int error_number)
 {
     if (error_number == ENOSPC || error_number == EDQUOT)
         return "; free some space or inodes (df -h, df -i) on that file system, or ask the administrator";
-    if (error_number == EROFS) return "; ask the administrator why that file system is read-only: a damaged disk is one reason";
-    return "";
+    return error_number == EROFS ? "; ask the administrator why that file system is read-only: a damaged disk is one reason" : "";
 }
 
 FailureKind kind_of(int error_number)
@@ -85,8 +82,7 @@ void throw_errno(const std::string &action)
 
 std::string to_string(const Position &position)
 {
-    if (position.line == 0) return position.file;
-    return position.file + ":" + std::to_string(position.line) + ":" + std::to_string(position.column);
+    return position.line == 0 ? position.file : position.file + ":" + std::to_string(position.line) + ":" + std::to_string(position.column);
 }
 
 std::string to_string(const Diagnostic &diagnostic)
@@ -133,11 +129,6 @@ void Problems::add_all(const std::vector<Diagnostic> &diagnostics)
 {
     for (const auto &diagnostic : diagnostics)
         add(diagnostic.where, diagnostic.key, diagnostic.problem, diagnostic.remedy);
-}
-
-void Problems::throw_if_any() const
-{
-    if (!diagnostics_.empty()) throw PolicyError(diagnostics_);
 }
 
 } // namespace pi_agent

@@ -106,9 +106,7 @@ std::string to_string(const Position &position);
 // One thing that is wrong with a policy. `key` is the dotted path, e.g. "users.alice.roots".
 struct Diagnostic {
     Position where;
-    std::string key;
-    std::string problem;
-    std::string remedy;
+    std::string key, problem, remedy;
 };
 
 // "file:line:column: key: problem; remedy"
@@ -139,7 +137,10 @@ public:
     void add_all(const std::vector<Diagnostic> &diagnostics);
     [[nodiscard]] const std::vector<Diagnostic> &all() const noexcept { return diagnostics_; }
     // Throws PolicyError if anything was added.
-    void throw_if_any() const;
+    void throw_if_any() const
+    {
+        if (!diagnostics_.empty()) throw PolicyError(diagnostics_);
+    }
 
 private:
     std::vector<Diagnostic> diagnostics_;

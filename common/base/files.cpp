@@ -142,8 +142,7 @@ const dirent *DirectoryStream::next() noexcept
         errno = 0;
         const dirent *entry = readdir(stream_.get()); // cppcheck-suppress readdirCalled
         if (entry == nullptr) return nullptr;
-        const std::string_view name = entry->d_name;
-        if (name != "." && name != "..") return entry;
+        if (const std::string_view name = entry->d_name; name != "." && name != "..") return entry;
     }
 }
 

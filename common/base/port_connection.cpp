@@ -10,37 +10,32 @@
 
 namespace pi_agent {
 
-namespace {
-
-// Until there is nothing more to read, or nobody to write to. EPIPE comes without its signal, which is blocked.
-void carry(FdRef from, FdRef to) noexcept
+int copy_all(FdRef from, FdRef to) noexcept
 {
     std::array<char, 16UL * 1024> bytes;
     for (;;) {
         const ssize_t length = read(from.get(), bytes.data(), bytes.size());
         if (length < 0 && errno == EINTR) continue;
-        if (length <= 0) return;
+        if (length <= 0) return length == 0 ? 0 : errno;
         for (ssize_t written = 0; written < length;) {
             const ssize_t more = write(to.get(), bytes.data() + written, static_cast<std::size_t>(length - written));
-            if (more < 0 && errno != EINTR) return;
+            if (more < 0 && errno != EINTR) return errno;
             written += std::max<ssize_t>(more, 0);
         }
     }
 }
-
-} // namespace
 
 void carry_connection(PortConnection connection) noexcept
 {
     try {
         const auto shared = std::make_shared<PortConnection>(std::move(connection));
         run_beside([shared] {
-            carry(shared->socket, shared->out);
+            copy_all(shared->socket, shared->out);
             shutdown(shared->socket.get(), SHUT_RD);
             shared->out.reset();
         });
         run_beside([shared] {
-            carry(shared->in, shared->socket);
+            copy_all(shared->in, shared->socket);
             shutdown(shared->socket.get(), SHUT_WR);
             shared->in.reset();
         });
@@ -50,8 +45,7 @@ void carry_connection(PortConnection connection) noexcept
 
 void run_beside(std::function<void()> work)
 {
-    sigset_t all;
-    sigset_t before;
+    sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {

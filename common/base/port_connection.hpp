@@ -1,4 +1,4 @@
-// Carries the bytes of one connection to a port of a session, on either side of the sandbox (wrapper/ports.hpp).
+// Carries the bytes of one connection to a port of a session, on either side of the sandbox (wrapper/session_client.hpp).
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -7,6 +7,9 @@
 #include <memory>
 
 namespace pi_agent {
+
+// Until there is nothing more to read, or nobody to write to: then the errno. SIGPIPE must be blocked.
+int copy_all(FdRef from, FdRef to) noexcept;
 
 // Between a socket here and two pipes that lead across. Pipes carry no descriptors: a socket from the other side could linger in a close
 // (SO_LINGER), and one of the host's network would lead a session out of its own.

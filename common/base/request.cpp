@@ -55,11 +55,6 @@ void check_kept_out(const std::string &name)
     if (name.empty() || name.size() > kept_out_length || !plain) throw ProtocolError("the request names a variable with an invalid name");
 }
 
-bool is_port(std::uint64_t number)
-{
-    return number > 0 && number <= UINT16_MAX;
-}
-
 void check_presentation(const std::string &assignment)
 {
     const std::size_t equals = assignment.find('=');
@@ -118,7 +113,11 @@ void Request::fields(auto &archive, auto &self)
     archive.bounded(self.allow, allowed_hosts_limit);
     archive.bounded(self.kept_out, kept_out_limit);
     archive.bounded(self.ports, ports_limit, "a message names too many ports");
-    archive.require([&] { return std::all_of(self.ports.begin(), self.ports.end(), is_port); }, "a message names an impossible port");
+    archive.require(
+        [&] {
+            return std::all_of(self.ports.begin(), self.ports.end(), [](std::uint64_t port) { return port > 0 && port <= UINT16_MAX; });
+        },
+        "a message names an impossible port");
 }
 
 std::string encode_request(const Request &request)

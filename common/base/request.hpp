@@ -78,7 +78,7 @@ struct ReceivedRequest {
     Request request;
     UniqueFd cwd;
     std::array<UniqueFd, 3> stdio; // empty if it is on the terminal
-    UniqueFd connections;          // if it names ports: over it come their connections (runner/inside/ports.cpp)
+    UniqueFd connections;          // if it names ports: over it come their connections (runner/inside/agent_process.cpp)
 };
 
 // The descriptors of a request: cwd (O_PATH), the standard descriptors that are not on the terminal, and the channel of its ports.

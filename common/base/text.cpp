@@ -122,8 +122,7 @@ bool has_odd_component(std::string_view path) noexcept
 {
     while (true) {
         const auto length = std::min(path.find('/'), path.size());
-        const auto part = path.substr(0, length);
-        if (part.empty() || part == "." || part == "..") return true;
+        if (const auto part = path.substr(0, length); part.empty() || part == "." || part == "..") return true;
         if (length == path.size()) return false;
         path.remove_prefix(length + 1);
     }
@@ -204,8 +203,7 @@ bool nests_deeper(std::string_view json, int levels) noexcept
 
 std::string host_and_port(const std::string &host, std::uint16_t port)
 {
-    const bool is_v6 = host.find(':') != std::string::npos;
-    return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+    return (host.find(':') != std::string::npos ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 // Phrases of diagnostics.

@@ -6,9 +6,12 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pi_agent {
@@ -76,8 +79,7 @@ std::string resolved_by_text(std::string_view path);
 
 // What is wrong with a text that somebody wrote, and what they can do.
 struct TextProblem {
-    std::string text;
-    std::string remedy;
+    std::string text, remedy;
 };
 
 // Without line ends at its end, as git's small files of one path are read.
@@ -107,6 +109,28 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
     return parts;
 }
 
+// What `make` makes of each item, in their order.
+auto mapped(auto &&items, auto make)
+{
+    std::vector<std::decay_t<decltype(make(*std::begin(items)))>> made;
+    for (auto &&item : items)
+        made.push_back(make(item));
+    return made;
+}
+
+// The texts of the items in one, with the separator between them.
+template <typename Make = std::identity>
+std::string joined(const auto &items, std::string_view separator, Make text_of = {})
+{
+    std::string text;
+    bool is_first = true;
+    for (const auto &item : items) {
+        if (!std::exchange(is_first, false)) text += separator;
+        text += std::invoke(text_of, item);
+    }
+    return text;
+}
+
 // The text as a number; empty if it has anything else. `base` is for integers, 10 by default.
 template <typename Number>
 std::optional<Number> to_number(std::string_view text, auto... base) noexcept
@@ -134,8 +158,7 @@ inline std::string lower_case(std::string text)
 constexpr bool has_word(std::string_view words, std::string_view word) noexcept
 {
     for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
-        const std::size_t end = at + word.size();
-        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' '))
+        if (const std::size_t end = at + word.size(); (at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' '))
             return word.find(' ') == std::string_view::npos;
     }
     return false;

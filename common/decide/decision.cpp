@@ -115,8 +115,7 @@ std::optional<std::string> problem_of_caller(const Policy &policy, const Account
 
 std::string from_home(const std::string &path, const Account &caller)
 {
-    if (path.front() == '/') return path;
-    return caller.home + (caller.home.back() == '/' ? "" : "/") + path;
+    return path.front() == '/' ? path : caller.home + (caller.home.back() == '/' ? "" : "/") + path;
 }
 
 Policy laid_over(Policy outer, const Rules &inner)
@@ -165,14 +164,6 @@ NetworkPolicy without_all_but_loopback(const Policy &policy, const std::string &
 std::string place_of(const NetworkPolicy &network)
 {
     return network.where.file.empty() ? "full, the default" : to_string(network.where);
-}
-
-std::string grants_of(const NetworkPolicy &network)
-{
-    std::string texts;
-    for (const auto &rule : network.may_grant)
-        texts += (texts.empty() ? "" : ", ") + to_string(rule);
-    return texts;
 }
 
 } // namespace
@@ -231,8 +222,7 @@ std::string find_agent_account_name(const Policy &policy, const std::string &use
     const bool is_somebodys = policy.people.contains(named);
     if (run_as || policy.agent.accounts == Accounts::shared || (can_be_created(named) && !is_somebodys)) return named;
     if (is_plain_name(named) && !is_somebodys && find_account(named)) return named;
-    const auto account = uid ? std::nullopt : find_account(user);
-    if (account) uid = account->uid;
+    if (const auto account = uid ? std::nullopt : find_account(user); account) uid = account->uid;
     return uid ? policy.agent.user + "-" + std::to_string(uid->value()) : named;
 }
 
@@ -245,14 +235,10 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
 std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Account &caller, const CallersEntries &entries,
                                                   const std::string &policy_file)
 {
-    if (entries.own == nullptr && entries.groups.empty()) {
+    if (entries.own == nullptr && entries.groups.empty())
         return NotAuthorised{"the policy " + policy_file + " does not authorise " + caller.name + ": it has no entry users." + caller.name +
                              " and no entry for a group of this account; ask the administrator to add one"};
-    }
-    std::optional<std::string> config;
-    std::optional<std::string> run_as;
-    std::optional<std::string> ssh_key;
-    std::optional<std::string> signing_key;
+    std::optional<std::string> config, run_as, ssh_key, signing_key;
     AccessRules rules;
     GroupJoin groups(caller.name, entries.own, rules);
     rules.where = (entries.own != nullptr ? entries.own : entries.groups.front().entry)->where;
@@ -278,11 +264,10 @@ std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Ac
     if (ssh_key) rules.ssh_key = from_home(*ssh_key, caller);
     if (signing_key) rules.signing_key = from_home(*signing_key, caller);
     rules.agent_account = find_agent_account_name(policy, caller.name, run_as, caller.uid);
-    if (!is_plain_name(rules.agent_account)) {
+    if (!is_plain_name(rules.agent_account))
         return NotAuthorised{"the agent's account of " + caller.name + " would be called " + quote(rules.agent_account) +
                              ", which is longer than 32 characters; ask the administrator to give " + caller.name +
                              " an entry with run_as in " + policy_file};
-    }
     return rules;
 }
 
@@ -347,9 +332,12 @@ Policy granted(Policy policy, const std::vector<std::string> &hosts)
                           asked + " has no meaning here: the network of this session (" + place_of(network) + ") is not a list of hosts");
         if (rule_for(network.hosts, rule) != nullptr) continue;
         if (rule_for(network.may_grant, rule) == nullptr && defence_is_on("granted-hosts"))
-            throw Failure(FailureKind::start_asks, asked + " is not among what the policy lets you add (" + place_of(network) +
-                                                       ", may_grant: " + (network.may_grant.empty() ? "nothing" : grants_of(network)) +
-                                                       "); ask the administrator");
+            throw Failure(FailureKind::start_asks,
+                          asked + " is not among what the policy lets you add (" + place_of(network) + ", may_grant: " +
+                              (network.may_grant.empty()
+                                   ? "nothing"
+                                   : joined(network.may_grant, ", ", [](const HostRule &grant) { return to_string(grant); })) +
+                              "); ask the administrator");
         rule.where = {"--pi-agent-allow"};
         network.hosts.push_back(std::move(rule));
     }

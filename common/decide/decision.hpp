@@ -5,8 +5,6 @@
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 // --- Which entry of the policy applies to a caller: a pure function of policy and account.

@@ -15,10 +15,7 @@ std::string list_of(const std::vector<std::string> &texts)
 
 std::string to_yaml(const std::vector<PolicyPath> &paths, const PolicyKey & /*key*/)
 {
-    std::vector<std::string> texts;
-    for (const auto &path : paths)
-        texts.push_back(escape_for_display(path.path) + (path.is_directory ? "/" : ""));
-    return list_of(texts);
+    return list_of(mapped(paths, [&](const auto &path) { return escape_for_display(path.path) + (path.is_directory ? "/" : ""); }));
 }
 
 std::string to_yaml(const Protection &protection, const PolicyKey &key)
@@ -44,9 +41,9 @@ std::string to_yaml(const HomeDirectories &directories, const PolicyKey & /*key*
 // A '*' begins an alias where no quotes stand.
 std::string list_of_hosts(const std::vector<HostRule> &rules)
 {
-    std::vector<std::string> texts;
-    for (const auto &rule : rules)
-        texts.push_back(to_string(rule).find_first_of("*[:") == std::string::npos ? to_string(rule) : '"' + to_string(rule) + '"');
+    const auto texts = mapped(rules, [&](const auto &rule) {
+        return to_string(rule).find_first_of("*[:") == std::string::npos ? to_string(rule) : '"' + to_string(rule) + '"';
+    });
     return list_of(texts);
 }
 
@@ -61,10 +58,7 @@ std::string to_yaml(const NetworkPolicy &network, const PolicyKey &key)
                            file.empty() ? "" : ", via_login_file: " + escape_for_display(file));
     }
     if (network.mode != NetworkMode::listed) return std::string(split(key.choices, ' ').at(static_cast<std::size_t>(network.mode)));
-    std::vector<std::string> texts;
-    for (const auto &range : network.allowed)
-        texts.push_back(to_string(range));
-    return list_of(texts);
+    return list_of(mapped(network.allowed, [&](const auto &range) { return to_string(range); }));
 }
 
 // Whether it differs from what the table of providers has.
@@ -76,10 +70,10 @@ bool has_host(const ProviderRule &provider)
 
 std::string to_yaml(const std::vector<ProviderRule> &providers, const PolicyKey & /*key*/)
 {
-    std::vector<std::string> texts;
-    for (const auto &provider : providers)
-        texts.push_back(fmt::format("{}: {{key_file: {}{}{}}}", provider.name, escape_for_display(provider.key_file.path),
-                                    has_host(provider) ? ", host: " : "", has_host(provider) ? provider.host : ""));
+    const auto texts = mapped(providers, [&](const auto &provider) {
+        return fmt::format("{}: {{key_file: {}{}{}}}", provider.name, escape_for_display(provider.key_file.path),
+                           has_host(provider) ? ", host: " : "", has_host(provider) ? provider.host : "");
+    });
     return fmt::format("{{{}}}", fmt::join(texts, ", "));
 }
 
@@ -174,8 +168,7 @@ std::pair<std::string, std::size_t> unescape_first(std::string_view shown)
 {
     if (shown.starts_with("\\x") && shown.size() >= 4)
         if (const auto byte = to_number<unsigned char>(shown.substr(2, 2), 16)) return {std::string(1, static_cast<char>(*byte)), 4};
-    const std::size_t end = shown.starts_with("\\u{") ? shown.find('}') : std::string_view::npos;
-    if (end != std::string_view::npos) {
+    if (const std::size_t end = shown.starts_with("\\u{") ? shown.find('}') : std::string_view::npos; end != std::string_view::npos) {
         const auto character = to_number<std::uint32_t>(shown.substr(3, end - 3), 16);
         if (character && is_deceptive(*character) && *character > 0x7F) return {encode_utf8(*character), end + 1};
     }
@@ -207,10 +200,7 @@ const PolicyTask *task_of(std::string_view path)
 
 std::string words(std::string_view list)
 {
-    std::vector<std::string> quoted;
-    for (const auto word : split(list, ' '))
-        quoted.push_back(fmt::format("`{}`", word));
-    return fmt::format("{}", fmt::join(quoted, ", "));
+    return fmt::format("{}", fmt::join(mapped(split(list, ' '), [&](const auto word) { return fmt::format("`{}`", word); }), ", "));
 }
 
 } // namespace

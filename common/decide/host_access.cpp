@@ -25,8 +25,7 @@ HostAccess in_list(const NetworkPolicy &network, const HostRule &asked)
 // What `pi` takes as well: some hosts of a range can be no rule of their own.
 const HostRule *grant_for(const NetworkPolicy &network, const HostRule &asked)
 {
-    const bool is_rule = std::holds_alternative<HostRule>(parse_host_rule(to_string(asked)));
-    return is_rule ? rule_for(network.may_grant, asked) : nullptr;
+    return std::holds_alternative<HostRule>(parse_host_rule(to_string(asked))) ? rule_for(network.may_grant, asked) : nullptr;
 }
 
 HostAccess among_hosts(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked)
@@ -82,19 +81,13 @@ bool goes_by_proxy(const NetworkPolicy &network, const HostRule &asked)
 
 HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked)
 {
-    switch (network.mode) {
-    case NetworkMode::full:
-        break;
-    case NetworkMode::none:
+    if (network.mode == NetworkMode::none)
         return {Reach::no, "the session has a network of its own, with nothing in it but a loopback", "network", network.where};
-    case NetworkMode::loopback:
-        if (is_loopback(asked)) return {Reach::yes, "the host's loopback is reached", "network", network.where};
-        return {Reach::no, "only the host's loopback is reached", "network", network.where};
-    case NetworkMode::listed:
-        return in_list(network, asked);
-    case NetworkMode::hosts:
-        return among_hosts(network, providers, asked);
-    }
+    if (network.mode == NetworkMode::loopback && is_loopback(asked))
+        return {Reach::yes, "the host's loopback is reached", "network", network.where};
+    if (network.mode == NetworkMode::loopback) return {Reach::no, "only the host's loopback is reached", "network", network.where};
+    if (network.mode == NetworkMode::listed) return in_list(network, asked);
+    if (network.mode == NetworkMode::hosts) return among_hosts(network, providers, asked);
     return {Reach::yes, "the session has the host's network, without restriction", "network", network.where};
 }
 

@@ -1,5 +1,5 @@
 // Look-ups in the user database, with buffers that grow as far as an entry needs.
-#include "common/host/account_table.hpp"
+#include "common/host/account.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -16,35 +16,25 @@ namespace {
 
 constexpr std::size_t largest_entry = 64U << 20U; // a group of a directory service may list every member
 
-// POSIX lets "no such entry" be any of these besides a plain success without a result.
-bool means_absent(int error) noexcept
-{
-    return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
-}
-
 std::vector<gid_t> all_groups(const passwd &entry)
 {
     std::vector<gid_t> groups(32);
     for (;;) {
-        int count = static_cast<int>(groups.size());
-        const int result = ::getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count);
-        if (result >= 0) {
+        if (int count = static_cast<int>(groups.size()); ::getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count) >= 0) {
             groups.resize(static_cast<std::size_t>(count));
             return groups;
         }
-        if (groups.size() > std::numeric_limits<unsigned short>::max()) {
+        if (groups.size() > std::numeric_limits<unsigned short>::max())
             throw SystemFailure(E2BIG, "cannot list the groups of " + escape_for_display(entry.pw_name));
-        }
         groups.resize(groups.size() * 2);
     }
 }
 
 Account to_account(const passwd &entry)
 {
-    if (entry.pw_dir == nullptr || entry.pw_dir[0] != '/') {
+    if (entry.pw_dir == nullptr || entry.pw_dir[0] != '/')
         throw Failure(ExitStatus::configuration, "the user database gives " + escape_for_display(entry.pw_name) +
                                                      " no absolute home directory; ask the administrator to correct it there");
-    }
     return Account{entry.pw_name, Uid(entry.pw_uid), Gid(entry.pw_gid), entry.pw_dir, all_groups(entry)};
 }
 
@@ -64,7 +54,8 @@ auto find_entry(const char *kind, const std::string &wanted, int (*look_up)(Key,
             continue;
         }
         if (found != nullptr) return take(entry);
-        if (means_absent(error)) return std::nullopt;
+        // POSIX lets "no such entry" be any of these besides a plain success without a result.
+        if (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM) return std::nullopt;
         throw SystemFailure(error, std::string("cannot look up ") + kind + " " + escape_for_display(wanted));
     }
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <sys/types.h>
+#include <unordered_map>
 #include <vector>
 
 namespace pi_agent {
@@ -61,5 +62,19 @@ bool is_privileged_group(std::string_view name);
 
 // True for gid 0 and for the gids that this host gives to such groups. Throws SystemFailure if the group database fails.
 bool is_privileged_group(Gid gid);
+
+// --- A copy of the whole user database, for a command that asks about thousands of accounts (admin/host/account_table.cpp). The runner
+// makes no copy: each of its answers is the database's own.
+
+struct AccountTable {
+    std::unordered_map<std::string, Account> accounts;
+    std::unordered_map<uid_t, std::string> names;
+    std::unordered_map<std::string, Gid> groups;
+    std::unordered_map<gid_t, std::string> group_names;
+};
+
+// From now on these look-ups answer from the table that `find` returns, and ask the database where it returns
+// none.
+void answer_from_table(const AccountTable *(*find)());
 
 } // namespace pi_agent

@@ -51,12 +51,6 @@ PathStep take_step(int directory, const std::string &name, std::string path)
 constexpr std::array<const char *, 6> own_directories = {"/etc/pi-agent",       "/usr/lib/pi-agent", "/usr/libexec/pi-agent",
                                                          "/usr/share/pi-agent", "/var/lib/pi-agent", "/var/log/pi-agent"};
 
-bool lies_in_own_directory(const std::string &path)
-{
-    return std::any_of(own_directories.begin(), own_directories.end(),
-                       [&](const std::string &directory) { return is_within(path, directory); });
-}
-
 // Between the message and the command nobody but root may be able to put something else there: a chmod follows links.
 void require_root_alone_can_exchange(const PathStep &holder, const PathStep &entry)
 {
@@ -66,7 +60,8 @@ void require_root_alone_can_exchange(const PathStep &holder, const PathStep &ent
 
 bool is_own(const std::string &path)
 {
-    if (!is_property_safe(path) || !lies_in_own_directory(path)) return false;
+    const auto holds = [&](const std::string &directory) { return is_within(path, directory); };
+    if (!is_property_safe(path) || std::none_of(own_directories.begin(), own_directories.end(), holds)) return false;
     try {
         const PathStep step = walk_path(path, require_root_alone_can_exchange);
         const bool has_one_name = S_ISDIR(step.status.st_mode) || (S_ISREG(step.status.st_mode) && step.status.st_nlink == 1);
@@ -127,10 +122,9 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
                "examine it, then " + command_on("chown root", step.path, "move it to a path that root owns from / on"));
     }
     if (S_ISLNK(step.status.st_mode)) return; // a link's own mode says nothing; its directory was judged before it
-    if ((step.status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_nix_store(step)) {
+    if ((step.status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_nix_store(step))
         refuse(what, wanted, step, fmt::format("is writable by others than root (mode {:04o})", step.status.st_mode & 07777U),
                "examine it, then " + command_on("chmod g-w,o-w", step.path, "move it to where only root can write"));
-    }
 }
 
 // The first link on the way whose target is missing. All of that way was judged before: root alone can change it.
@@ -298,9 +292,8 @@ std::string link_target(FdRef fd, const std::string &path)
 
 PathStep walk_path(const std::string &path, const StepJudge &judge)
 {
-    if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) {
+    if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos)
         throw SystemFailure(EINVAL, "cannot open " + escape_for_display(path) + " (not an absolute path)");
-    }
     auto current = take_step(AT_FDCWD, "/", "/");
     judge(current, current);
     const auto names = path_components(path);
@@ -374,9 +367,8 @@ ResolvedPath resolve_trusted(const std::string &path, const std::string &what)
 std::string read_trusted_file(const std::string &path, std::size_t limit, const std::string &what)
 {
     const auto step = walk_trusted(path, what);
-    if (!S_ISREG(step.status.st_mode)) {
+    if (!S_ISREG(step.status.st_mode))
         throw Failure(ExitStatus::configuration, fmt::format("the {} {} is not a regular file", what, escape_for_display(path)));
-    }
     return read_whole(reopen(step, O_RDONLY | O_NONBLOCK), limit, fmt::format("the {} {}", what, escape_for_display(path)));
 }
 

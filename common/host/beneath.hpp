@@ -5,8 +5,6 @@
 #include "common/base/channel.hpp"
 #include "common/base/text.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 // --- File operations beneath a directory whose content an attacker can rearrange at any moment: follows no link, and reaches nothing above

@@ -13,7 +13,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 namespace pi_agent {
 
@@ -59,8 +58,7 @@ bool is_of_the_host()
 {
     std::uint64_t inside = 1, outside = 1, count = 0;
     std::ifstream map("/proc/self/uid_map"); // empty in one that nobody has given numbers
-    if (!map.is_open()) return true;
-    return map >> inside >> outside >> count && inside == 0 && outside == 0 && count == UINT32_MAX;
+    return !map.is_open() || (map >> inside >> outside >> count && inside == 0 && outside == 0 && count == UINT32_MAX);
 }
 
 uid_t nobody()
@@ -264,8 +262,7 @@ bool has_ancestor(const std::function<bool(const Ancestor &)> &is_it)
         if (!before || before->parent <= 1) return false;
         UniqueFd parent = open_directory_of(std::to_string(before->parent));
         // Still its parent now that the directory is open: so the number meant that one all the time.
-        const auto after = read_status(child);
-        if (!parent || !after || after->parent != before->parent) return false;
+        if (const auto after = read_status(child); !parent || !after || after->parent != before->parent) return false;
         const auto status = read_status(parent);
         if (!status) return false;
         if (is_it({parent, status->name, status->is_roots, before->parent})) return true;

@@ -287,8 +287,7 @@ std::variant<HostRule, TextProblem> parse_proxy(const std::string &text)
                            "write NAME:PASSWORD into a file that only root can read, and name the file in via_login_file"};
     if (!text.starts_with(scheme)) return TextProblem{"is not the address of a proxy that takes plain HTTP", form};
     const std::string place = text.substr(scheme.size(), text.ends_with('/') ? text.size() - scheme.size() - 1 : text.npos);
-    const auto parts = parts_of_host(place);
-    if (!parts || !parts->port) return TextProblem{"names no port of a proxy", form};
+    if (const auto parts = parts_of_host(place); !parts || !parts->port) return TextProblem{"names no port of a proxy", form};
     auto rule = parse_host_rule(place);
     const auto *proxy = std::get_if<HostRule>(&rule);
     if (proxy != nullptr && (is_wildcard(*proxy) || proxy->host.find('/') != std::string::npos))

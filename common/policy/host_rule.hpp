@@ -104,8 +104,7 @@ bool is_loopback(const HostRule &rule);
 // What may be asked of a provider. A path that ends in "/" stands for all below it, any other for itself alone; a "*" in it is any text
 // without "/". The method "WEBSOCKET" is a GET that becomes a WebSocket.
 struct ProviderRequest {
-    std::string_view method;
-    std::string_view path;
+    std::string_view method, path;
 };
 
 struct Provider {
@@ -142,8 +141,7 @@ ProviderHost host_of_provider(const Provider &provider, std::string_view of_poli
 // How a key is sent, and what stands for it. One provider has two kinds of keys: a token of `claude setup-token` goes where a login's
 // would, and pi has to know, because it then asks otherwise.
 struct KeyForm {
-    std::string_view header;
-    std::string_view prefix;
+    std::string_view header, prefix;
     std::string placeholder;
 };
 KeyForm form_of_key(const Provider &provider, std::string_view key);

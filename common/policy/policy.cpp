@@ -42,7 +42,7 @@ Verdict parse(std::string_view text, const LimitRow &row, std::uint64_t &amount)
 
 constexpr std::array<std::string_view, 5> class_names = {"mirror", "seed", "once", "agent", "never"}; // in the order of FileClass
 
-// By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/as_agent/documents.hpp):
+// By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/as_agent/writer.hpp):
 // seed says that what was changed inside survives.
 FileClass default_class(std::string_view top) noexcept
 {
@@ -63,8 +63,7 @@ constexpr std::string_view never_below = "projects.ownership placement.srun wrap
 
 // At the level of a root, where `projects` is what it is about; each with all keys below it.
 struct OfRoot {
-    std::string_view name;
-    std::string_view repeats;
+    std::string_view name, repeats;
 };
 constexpr OfRoot of_roots[] = {{"network", "network"},
                                {"scope", "projects.scope"},
@@ -182,16 +181,12 @@ std::optional<SaidLimit> read_said_limit(const LimitRow &row, const PolicyValue 
     if ((row.said == &LimitsPolicy::memory && is_share) || (row.said == &LimitsPolicy::memory_share && !is_share)) return std::nullopt;
     // A number in quotes is text. A number without quotes has no unit.
     const bool kind = scalar && value.means(ScalarMeaning::text) != row.units.empty();
-    switch (kind ? parse(limit.text, row, limit.amount) : Verdict::no_amount) {
-    case Verdict::amount:
-        return limit;
-    case Verdict::no_amount:
+    const Verdict verdict = kind ? parse(limit.text, row, limit.amount) : Verdict::no_amount;
+    if (verdict == Verdict::amount) return limit;
+    if (verdict == Verdict::no_amount)
         value.report(std::string("must be ") + row.form + ", found " + describe(value.node), "correct it, or remove the key");
-        break;
-    case Verdict::out_of_bounds:
+    else
         value.report(escape_for_display(limit.text) + " is out of bounds", std::string("say ") + row.bounds);
-        break;
-    }
     return std::nullopt;
 }
 

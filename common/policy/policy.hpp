@@ -431,7 +431,7 @@ bool has_gate(SandboxMethod method) noexcept;
 // The name of the agent account for `user` under this policy, from names alone. Where each user has one, no two users share it.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
 
-// The home of the agent of the user with this name in paths (short_name, common/host/account.hpp).
+// The home of the agent of the user with this name in paths (short_name, common/host/identity.hpp).
 std::string agents_home(const std::string &state_dir, const std::string &user);
 
 // Names that systemd-sysusers accepts: no dot, and at most this many bytes.

@@ -83,8 +83,7 @@ bool add(HomeDirectories &directories, const HomeDirectories &others)
 // "What git executes" and a list of paths are not two lists.
 bool add(Protection &protection, const Protection &other)
 {
-    if (!protection || !other) return protection.has_value() == other.has_value();
-    return add(*protection, *other);
+    return protection && other ? add(*protection, *other) : protection.has_value() == other.has_value();
 }
 
 // A group that may reach some addresses or hosts, and another that may reach others.

@@ -45,9 +45,8 @@ std::vector<std::string> list_directory(const std::string &path, Problems &probl
 {
     std::vector<std::string> paths;
     try {
-        for (const auto &name : list_trusted_directory(path, ".yml", "policy directory")) {
+        for (const auto &name : list_trusted_directory(path, ".yml", "policy directory"))
             problems.add({path + "/" + name}, "", "is not read as a part of the policy", "end its name with '.yaml', or move it away");
-        }
         for (const auto &name : list_trusted_directory(path, policy_suffix, "policy directory"))
             paths.push_back(path + "/" + name);
     } catch (const Failure &failure) {
@@ -160,8 +159,7 @@ YamlNode join_sources(const std::vector<PolicySource> &sources, bool &complete, 
         if (!main_file) std::erase_if(root->entries, [](const YamlEntry &entry) { return entry.key == "version"; });
         join(joined, std::move(*root), "", problems);
     }
-    YamlNode users = join_user_files(sources, complete, problems);
-    if (!users.entries.empty()) {
+    if (YamlNode users = join_user_files(sources, complete, problems); !users.entries.empty()) {
         YamlNode section;
         section.kind = YamlNode::Kind::mapping;
         section.entries.push_back({"users", users.entries.front().where, std::move(users)});
@@ -185,8 +183,7 @@ PolicyReading read(const std::vector<PolicySource> &sources, const UserFiles &fi
 {
     PolicyReading reading;
     reading.complete = problems.empty();
-    const auto root = join_sources(sources, reading.complete, problems);
-    reading.policy = read_policy(root, problems);
+    reading.policy = read_policy(join_sources(sources, reading.complete, problems), problems);
     find_people(reading.policy, sources.front().name);
     if (reading.complete) check_policy_rules(reading.policy, files, problems);
     reading.problems = problems.all();
@@ -228,8 +225,7 @@ std::optional<std::string> user_of_file(const std::string &path, const std::stri
     if (!path.starts_with(directory) || !path.ends_with(policy_suffix)) return std::nullopt;
     std::string name = path.substr(directory.size());
     name.resize(name.size() - std::string_view(policy_suffix).size());
-    if (!is_account_name(name)) return std::nullopt;
-    return name;
+    return is_account_name(name) ? std::optional(name) : std::nullopt;
 }
 
 bool has_user_files(const std::string &main_file)
@@ -324,8 +320,7 @@ Policy load_policy_to_start(const std::string &main_file, const std::string &use
         return load_policy_for(main_file, user);
     } catch (const PolicyError &error) {
         const auto &found = error.diagnostics();
-        const auto in_text = [](const Diagnostic &one) { return one.where.line > 0 || !one.key.empty(); };
-        if (std::none_of(found.begin(), found.end(), in_text)) throw;
+        if (std::none_of(found.begin(), found.end(), [](const Diagnostic &one) { return one.where.line > 0 || !one.key.empty(); })) throw;
         const auto is_own = [&](const Diagnostic &one) { return user_of_file(one.where.file, main_file).has_value(); };
         const bool is_users_alone = std::all_of(found.begin(), found.end(), is_own);
         const std::string count = found.size() == 1                 ? "1 error"

@@ -10,8 +10,7 @@ namespace pi_agent {
 
 // One YAML text and the name that diagnostics give it: its path.
 struct PolicySource {
-    std::string name;
-    std::string text;
+    std::string name, text;
 };
 
 // policy.d beside the main file: parts of the policy, all read at each start.

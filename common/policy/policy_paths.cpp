@@ -26,8 +26,7 @@ constexpr const char *beyond_alphabet = "holds a character other than A-Z a-z 0-
 std::optional<TextProblem> problem_from_home(const std::string &path)
 {
     if (path.front() == '~') return TextProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
-    if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
-    return std::nullopt;
+    return has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0)) ? std::optional(odd_component()) : std::nullopt;
 }
 
 template <std::size_t count>
@@ -90,8 +89,7 @@ std::vector<std::string_view> names_to_deny()
 std::optional<TextProblem> problem_of_absolute(const std::string &path)
 {
     if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
-    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
-    return std::nullopt;
+    return has_odd_component(std::string_view(path).substr(1)) ? std::optional(odd_component()) : std::nullopt;
 }
 
 std::optional<TextProblem> problem_of_root(const std::string &path)
@@ -178,16 +176,14 @@ std::optional<TextProblem> problem_of_config_path(const std::string &path)
 {
     if (path.empty() || path.front() == '/' || path.front() == '~')
         return TextProblem{"is not relative to the config directory", "write it as 'extensions' or 'npm/cache'"};
-    if (has_odd_component(path)) return odd_component();
-    return std::nullopt;
+    return has_odd_component(path) ? std::optional(odd_component()) : std::nullopt;
 }
 
 std::optional<TextProblem> problem_of_project_path(const std::string &path)
 {
     if (path.front() == '/' || path.front() == '~')
         return TextProblem{"is not relative to the project", "write it as '.env' or 'deploy/keys'"};
-    if (has_odd_component(path)) return odd_component();
-    return std::nullopt;
+    return has_odd_component(path) ? std::optional(odd_component()) : std::nullopt;
 }
 
 std::optional<TextProblem> problem_of_protected_path(const std::string &path)

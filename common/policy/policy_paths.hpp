@@ -3,8 +3,6 @@
 
 #include "common/base/text.hpp"
 
-#include <iterator>
-
 namespace pi_agent {
 
 // --- Rules for the text of paths in a policy. A child with the user's rights later checks what they are on the host.

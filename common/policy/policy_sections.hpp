@@ -5,7 +5,6 @@
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
-#include <functional>
 #include <span>
 
 namespace pi_agent {
@@ -298,8 +297,7 @@ void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &
 // systemd drops with a line in the journal is an error here.
 
 struct EnvAssignment {
-    std::string name;
-    std::string value;
+    std::string name, value;
     std::string where; // "file:line"
 
     static void fields(auto &archive, auto &self) { archive(self.name, self.value, self.where); }

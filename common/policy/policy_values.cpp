@@ -43,9 +43,7 @@ std::string did_you_mean_elsewhere(std::string_view name, bool of_one_user)
 
 void report_unknown(const YamlEntry &entry, const PolicyValue &value, const std::vector<const PolicyKey *> &known)
 {
-    std::vector<std::string_view> names;
-    for (const auto *key : known)
-        names.push_back(last_part(*key));
+    const auto names = mapped(known, [&](const auto *key) { return last_part(*key); });
     auto hint = did_you_mean_elsewhere(entry.key, value.key.starts_with("users."));
     if (hint.empty()) hint = did_you_mean(entry.key, names);
     value.problems.add(entry.where, value.key, "unknown key" + hint, fmt::format("known here: {}", fmt::join(names, ", ")));
@@ -171,8 +169,7 @@ private:
     {
         std::size_t kept = value.size(); // up to here without the blanks at the end
         while (!at_end() && !is_one_of(next(), newlines)) {
-            const char byte = take();
-            if (byte != '\\') {
+            if (const char byte = take(); byte != '\\') {
                 value += byte;
                 if (!is_one_of(byte, blanks)) kept = value.size();
                 continue;
@@ -192,8 +189,7 @@ private:
             refuse(assignment, "the value of " + assignment.name.substr(0, 100) + " is longer than a program can be given (128 KiB)");
         if (!is_utf8(assignment.value)) refuse(assignment, "the value of " + assignment.name + " is not UTF-8");
         for (const char byte : assignment.value) {
-            const auto number = static_cast<unsigned char>(byte);
-            if ((number < 0x20 && byte != '\t' && byte != '\n') || number == 0x7F)
+            if (const auto number = static_cast<unsigned char>(byte); (number < 0x20 && byte != '\t' && byte != '\n') || number == 0x7F)
                 refuse(assignment, "the value of " + assignment.name + " holds a control character");
         }
     }
@@ -240,10 +236,7 @@ void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules,
 std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping)
 {
     if (!mapping.is(YamlNode::Kind::mapping)) return report_type(mapping, "a mapping", "write 'name: value' lines indented below it");
-    std::vector<PolicyValue> values;
-    for (const auto &entry : mapping.node.entries)
-        values.push_back(value_of(entry, mapping));
-    return values;
+    return mapped(mapping.node.entries, [&](const auto &entry) { return value_of(entry, mapping); });
 }
 
 std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list)

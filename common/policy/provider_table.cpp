@@ -129,9 +129,7 @@ void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules,
 
 void report_unknown_provider(const PolicyValue &section)
 {
-    std::vector<std::string_view> names;
-    for (const auto &one : providers_with_gate())
-        names.push_back(one.name);
+    const auto names = mapped(providers_with_gate(), [&](const auto &one) { return one.name; });
     section.at_its_name().report("the gate does not know the provider " + quote(section.yaml->key) + did_you_mean(section.yaml->key, names),
                                  fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
                                              "env_files, where sessions can read it",
@@ -283,8 +281,7 @@ void check_network_rules(const Policy &policy, Problems &problems)
             refuse_what_method_cannot(policy.sandbox, rules_of(root.rules), problems);
         if (!are_read || (!own.providers && groups_say_providers)) continue;
         for (const auto &root : entry.roots) {
-            const auto &at_root = rules_of(root.rules).network;
-            if (at_root || own.network || !groups_say_network)
+            if (const auto &at_root = rules_of(root.rules).network; at_root || own.network || !groups_say_network)
                 check_keys(at_root ? at_root : own.network ? own.network : policy.rules.network, own.providers ? own : policy.rules);
         }
     }

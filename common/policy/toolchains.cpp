@@ -24,8 +24,7 @@ constexpr ShownOfHome shown_of_homes[] = {
 #include "common/shown.inc"
 };
 struct MaskedNames {
-    std::string_view directory;
-    std::string_view names;
+    std::string_view directory, names;
 };
 constexpr MaskedNames masked_names[] = {
 #include "common/masked.inc"

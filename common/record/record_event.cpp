@@ -34,8 +34,7 @@ public:
     void add(const char *name, const std::string &value)
     {
         if (value.empty()) return;
-        std::string shown = escape_for_display(value.substr(0, value_limit));
-        fields_.push_back({name, std::move(shown)});
+        fields_.push_back({name, escape_for_display(value.substr(0, value_limit))});
     }
     void add(const char *name, const std::optional<std::uint64_t> &value)
     {
@@ -170,10 +169,9 @@ const char *message_id_of(const std::string &event)
 // A newline in a value would begin another field, so such a value goes with its length.
 std::string encode_journal_entry(const std::vector<JournalField> &fields)
 {
-    std::string entry;
-    for (const auto &[name, value] : fields)
-        entry += name + (value.find('\n') == std::string::npos ? "=" + value : "\n" + Encoder().text(value).bytes()) + "\n";
-    return entry;
+    return joined(fields, "", [](const JournalField &one) {
+        return one.name + (one.value.find('\n') == std::string::npos ? "=" + one.value : "\n" + Encoder().text(one.value).bytes()) + "\n";
+    });
 }
 
 // Sends one datagram an entry (systemd.io, native journal protocol). It does not use sd_journal_sendv(3): without a journal that reports

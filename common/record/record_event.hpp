@@ -9,8 +9,7 @@ namespace pi_agent {
 
 // Whom an event is about. Unknown values are empty and get no field. Names and paths may hold any byte.
 struct RecordSubject {
-    std::string session;
-    std::string user;
+    std::string session, user;
     std::optional<Uid> uid;
     std::string account; // of the agent
     std::string project;

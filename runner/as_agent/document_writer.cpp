@@ -1,7 +1,6 @@
 // Takes the agent's own lock; reads, merges and writes documents.
 
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/writer.hpp"
 
 #include <thread>
@@ -231,8 +230,7 @@ void DocumentWriter::put(const std::string &name, const std::string &text, FdRef
     Replacement file(staging, 0600);
     write_whole(file.fd(), text, "the agent's " + name);
     file.make_durable();
-    const std::string kept = file.commit(directory, name);
-    if (!kept.empty())
+    if (const std::string kept = file.commit(directory, name); !kept.empty())
         send_answer(channel_, "config: a directory was where the agent's " + name + " belongs; it is kept beside it as " + kept);
 }
 

@@ -1,5 +1,5 @@
 // The documents that a sync writes, what it does about each, and the packages that they name.
-#include "runner/as_agent/documents.hpp"
+#include "runner/as_agent/writer.hpp"
 
 namespace pi_agent {
 
@@ -24,11 +24,9 @@ std::vector<std::string> npm_places(std::string name)
 std::vector<std::string> git_places(std::string url)
 {
     if (const auto scheme = url.find("://"); scheme != std::string::npos) url.erase(0, scheme + 3);
-    const auto user = url.find('@');
-    if (user < url.find('/')) url.erase(0, user + 1);
+    if (const auto user = url.find('@'); user < url.find('/')) url.erase(0, user + 1);
     url.erase(std::min(url.find_first_of("@#"), url.size()));
-    const auto colon = url.find(':');
-    if (colon < url.find('/')) url[colon] = '/';
+    if (const auto colon = url.find(':'); colon < url.find('/')) url[colon] = '/';
     if (url.ends_with(".git")) url.erase(url.size() - 4);
     if (!is_place(url) || std::count(url.begin(), url.end(), '/') < 2) return {};
     return {".pi/agent/git/" + url};
@@ -59,8 +57,7 @@ const json *pointer_to(const std::optional<json> &value) noexcept
 
 bool are_same(const json *one, const json *other)
 {
-    if (one == nullptr || other == nullptr) return one == other;
-    return are_same_values(*one, *other);
+    return one == nullptr || other == nullptr ? one == other : are_same_values(*one, *other);
 }
 
 bool is_object(const json *value) noexcept
@@ -108,8 +105,7 @@ json merge_three_ways(const json &host, const json &inside, const json *base_hos
             continue;
         }
         const bool is_the_agents = base_host == nullptr ? of_host == nullptr : are_same(of_host, was_host);
-        const json *chosen = is_the_agents ? of_inside : of_host;
-        if (chosen != nullptr) merged[key] = *chosen;
+        if (const json *chosen = is_the_agents ? of_inside : of_host; chosen != nullptr) merged[key] = *chosen;
     }
     return merged;
 }
@@ -150,8 +146,7 @@ void keep_the_agents_own(const DocumentVersions &versions, json &merged)
 {
     const json *inside = pointer_to(versions.inside);
     for (const char *key : {"trackingId", "deviceId"}) {
-        const json *own = member(inside, key);
-        if (own != nullptr && member(&versions.host, key) == nullptr) merged[key] = *own;
+        if (const json *own = member(inside, key); own != nullptr && member(&versions.host, key) == nullptr) merged[key] = *own;
     }
     constexpr const char *version = "lastChangelogVersion";
     const json *of_inside = member(inside, version);
@@ -242,8 +237,7 @@ json without_keys(json models, const std::set<std::string> &managed_providers)
     const auto providers = models.find("providers");
     if (providers == models.end() || !providers->is_object()) return models;
     for (const auto &provider : managed_providers) {
-        const auto entry = providers->find(provider);
-        if (entry != providers->end() && entry->is_object()) entry->erase("apiKey");
+        if (const auto entry = providers->find(provider); entry != providers->end() && entry->is_object()) entry->erase("apiKey");
     }
     return models;
 }

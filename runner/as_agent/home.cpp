@@ -335,8 +335,7 @@ void remove_beneath(FdRef parent, const std::string &name)
 std::optional<std::uint32_t> project_of(FdRef file)
 {
     fsxattr facts{};
-    if (ioctl(file.get(), FS_IOC_FSGETXATTR, &facts) != 0) return std::nullopt;
-    return facts.fsx_projid;
+    return ioctl(file.get(), FS_IOC_FSGETXATTR, &facts) == 0 ? std::optional(facts.fsx_projid) : std::nullopt;
 }
 
 bool passes_project_on(FdRef directory, std::uint32_t project)

@@ -1,5 +1,5 @@
 // Merges JSON documents, keeping numbers as they were written.
-#include "runner/as_agent/documents.hpp"
+#include "runner/as_agent/writer.hpp"
 
 #include <cstdlib>
 

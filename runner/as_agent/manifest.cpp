@@ -1,5 +1,5 @@
 // The log of the config sync, looking at the agent's home, and what of class `once` the agent has changed.
-#include "runner/as_agent/manifest.hpp"
+#include "runner/as_agent/writer.hpp"
 
 #include "common/base/files.hpp"
 #include "runner/as_agent/home.hpp"
@@ -181,8 +181,7 @@ void Manifest::intend(const std::string &path, bool is_directory, bool is_link)
 void Manifest::set(const std::string &path, ManifestEntry entry)
 {
     const std::string record = entry_record(path, entry);
-    const auto known = entries_.find(path);
-    if (known != entries_.end() && known->second.recorded != 0) stale_bytes_ += record.size();
+    if (const auto known = entries_.find(path); known != entries_.end() && known->second.recorded != 0) stale_bytes_ += record.size();
     entry.was_seen = true;
     insert(path, entry);
     append(record);

@@ -118,4 +118,35 @@ struct WantedNumbers {
 
 constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a longer listing is sent; a path is at most 4096
 
+// Sends to the other side. False where it has ended: it told the runner why.
+inline bool reaches(FdRef transfer, const auto &message, const std::vector<int> &fds = {})
+{
+    try {
+        send_packet(transfer, encode(message), fds, in_seconds(sync_patience_seconds));
+        return true;
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != EPIPE && failure.error_number() != ECONNRESET) throw;
+        return false;
+    }
+}
+
+// Notices of one kind for the user: so many, and then how many more.
+class CountedNotices {
+public:
+    explicit CountedNotices(FdRef channel) : channel_(channel) {}
+    void tell(const std::string &notice)
+    {
+        if (++count_ <= limit) send_answer(channel_, notice);
+    }
+    void tell_rest(const std::string &before, const std::string &behind) const
+    {
+        if (count_ > limit) send_answer(channel_, before + std::to_string(count_ - limit) + behind);
+    }
+
+private:
+    static constexpr std::size_t limit = 20;
+    FdRef channel_;
+    std::size_t count_ = 0;
+};
+
 } // namespace pi_agent

@@ -154,10 +154,7 @@ std::vector<std::string> select_migrations(const std::vector<std::string> &names
         if (from < *version && *version <= to) chosen.emplace_back(*version, name);
     }
     std::sort(chosen.begin(), chosen.end());
-    std::vector<std::string> ordered;
-    for (auto &[version, name] : chosen)
-        ordered.push_back(std::move(name));
-    return ordered;
+    return mapped(chosen, [](auto &versioned) { return std::move(versioned.second); });
 }
 
 void run_migrations(const AsUser & /*self*/, const MigrationPlan &plan, const Version &from, const HomeToMigrate &home, FdRef channel)
@@ -192,8 +189,7 @@ int change_mode(FdRef object, mode_t mode, bool directories_alone)
     if (fstat(object.get(), &facts) != 0) return errno;
     if (!S_ISDIR(facts.st_mode) && directories_alone) return EPERM;
     // By this name, because the descriptor may be one for the place alone (O_PATH), which fchmod(2) refuses.
-    const std::string name = "/proc/self/fd/" + std::to_string(object.get());
-    return chmod(name.c_str(), mode) == 0 ? 0 : errno;
+    return chmod(("/proc/self/fd/" + std::to_string(object.get())).c_str(), mode) == 0 ? 0 : errno;
 }
 
 } // namespace

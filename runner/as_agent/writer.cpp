@@ -8,8 +8,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t kept_notice_limit = 20;
-
 // The reader died: it reports the reason itself, and every file that was written so far is whole.
 Failure reader_is_gone()
 {
@@ -25,35 +23,16 @@ Packet receive_from_reader(FdRef transfer)
 
 void ask_reader(FdRef transfer, const std::vector<std::uint64_t> &numbers)
 {
-    try {
-        send_packet(transfer, encode(WantedNumbers{numbers}), {}, in_seconds(sync_patience_seconds));
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != EPIPE && failure.error_number() != ECONNRESET) throw;
-        throw reader_is_gone();
-    }
+    if (!reaches(transfer, WantedNumbers{numbers})) throw reader_is_gone();
 }
 
-// Names what the agent had where its user has something else, up to a number.
-class KeptNames {
-public:
-    explicit KeptNames(FdRef channel) : channel_(channel) {}
-
-    void report(const std::string &path, const std::string &kept)
-    {
-        if (!kept.empty() && ++count_ <= kept_notice_limit)
-            send_answer(channel_, "config: what the agent had put at " + escape_for_display(path) + " in its home is kept beside it as " +
-                                      escape_for_display(kept));
-    }
-
-    void tell_rest() const
-    {
-        if (count_ > kept_notice_limit) send_answer(channel_, "config: and " + std::to_string(count_ - kept_notice_limit) + " more kept");
-    }
-
-private:
-    FdRef channel_;
-    std::size_t count_ = 0;
-};
+// Names what the agent had where its user has something else.
+void report_kept(CountedNotices &notices, const std::string &path, const std::string &kept)
+{
+    if (kept.empty()) return;
+    notices.tell("config: what the agent had put at " + escape_for_display(path) + " in its home is kept beside it as " +
+                 escape_for_display(kept));
+}
 
 // A file to bring in, or only to compare with the copy inside.
 struct Wanted {
@@ -65,7 +44,7 @@ struct Wanted {
 // Asks the reader for files and puts their copies into the agent's home, each in one step.
 class Fetching {
 public:
-    Fetching(const WritingPlaces &places, FdRef transfer, FdRef channel, Manifest &manifest, LastDirectory &writing, KeptNames &kept)
+    Fetching(const WritingPlaces &places, FdRef transfer, FdRef channel, Manifest &manifest, LastDirectory &writing, CountedNotices &kept)
         : places_(places), transfer_(transfer), channel_(channel), manifest_(manifest), writing_(writing), kept_(kept)
     {
     }
@@ -128,7 +107,7 @@ private:
         Replacement file(places_.staging, static_cast<mode_t>((facts.mode & 0700U) | 0600U));
         file.copy_from(source, facts, channel_);
         file.set_modified(facts.modified);
-        kept_.report(wanted.path, file.commit(directory, name));
+        report_kept(kept_, wanted.path, file.commit(directory, name));
         struct stat now = examine(file.fd(), "examining a config file in the agent's home");
         manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(now), wall_clock_nanoseconds(), true});
     }
@@ -150,7 +129,7 @@ private:
     FdRef channel_;
     Manifest &manifest_;
     LastDirectory &writing_;
-    KeptNames &kept_;
+    CountedNotices &kept_;
     std::vector<Wanted> wanted_;
 };
 
@@ -189,15 +168,14 @@ public:
     {
         remove_content_beneath(places_.staging);                                  // left by a sync that was killed
         if (manifest_.rewrite_if_long()) send_answer(channel_, answer_rewritten); // now, because what follows may fail each time
-        const UniqueFd agent = ensure_directory_beneath(places_.home, agent_directory);
-        documents_.write(agent, places_.staging, manifest_);
+        documents_.write(ensure_directory_beneath(places_.home, agent_directory), places_.staging, manifest_);
         remove_what_the_host_deleted();
         make_directories();
         fetching_.fetch();
         make_links();
         tell_left_behind();
         tell_missing_packages();
-        kept_.tell_rest();
+        kept_.tell_rest("config: and ", " more kept");
         manifest_.flush();
         send_answer(channel_, "");
     }
@@ -249,8 +227,7 @@ private:
     void take_once(const ListedOnce &listed)
     {
         const InsideState inside = once_.state_of(listed.entry.path, listed.inside);
-        const SyncAction action = decide_file(FileClass::once, listed.known, listed.host, inside);
-        if (action != SyncAction::copy) return;
+        if (decide_file(FileClass::once, listed.known, listed.host, inside) != SyncAction::copy) return;
         if (listed.entry.kind == EntryKind::directory) return take_directory(listed.entry, manifest_.find(listed.entry.path));
         if (listed.entry.kind == EntryKind::link) return links_.push_back(listed.entry);
         fetching_.want({listed.number, listed.entry.path, false});
@@ -329,7 +306,7 @@ private:
         if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
             return require_gone("examining " + escape_for_display(path));
         if (!S_ISREG(facts.st_mode)) return; // a link goes
-        kept_.report(path, set_aside(directory, name));
+        report_kept(kept_, path, set_aside(directory, name));
     }
 
     // Last, so that nothing is written through a symlink, and their targets exist.
@@ -342,7 +319,7 @@ private:
             const ListedEntry &link = links_[made];
             const auto [directory_path, name] = split_last(link.path);
             const FdRef directory = writing_.make(directory_path);
-            kept_.report(link.path, put_link(places_.staging, link.target, directory, name));
+            report_kept(kept_, link.path, put_link(places_.staging, link.target, directory, name));
             struct stat now {};
             if (fstatat(directory.get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("examining a link in the agent's home");
             manifest_.set(link.path, ManifestEntry{false, link.facts, inside_facts(now), wall_clock_nanoseconds(), true, true});
@@ -383,7 +360,7 @@ private:
     Manifest manifest_;
     LastDirectory inside_; // only looks
     LastDirectory writing_;
-    KeptNames kept_;
+    CountedNotices kept_;
     Fetching fetching_;
     OnceTrees once_;
     DocumentWriter documents_;

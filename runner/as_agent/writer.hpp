@@ -1,10 +1,259 @@
-// The writing half of the config sync: runs as the agent, creates everything beneath the agent's home, follows no link.
+// The writing half of the config sync, its documents and its log: as the agent, beneath the agent's home, through no link.
 #pragma once
 
-#include "runner/as_agent/manifest.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/identity.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/wire/answer.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace pi_agent {
+
+// --- The documents that a sync writes: what it does about each, how JSON is merged, and the packages that they name.
+
+// The packages that an agent's settings name, and where its home would have them.
+
+// The source that an entry of a settings' list of resources names: the entry itself, or its "source". None for anything else.
+std::optional<std::string> source_of_resource(const nlohmann::json &entry);
+
+struct AgentPackage {
+    std::string source;              // as the settings have it
+    std::vector<std::string> places; // relative to the agent's home: installed when one is there
+};
+
+// Packages from npm and git; any other source, or one without a known place, is left out.
+std::vector<AgentPackage> packages_of(const nlohmann::json &settings);
+
+// --- Parses a user's JSON with bounds, and merges managed values over it.
+enum class JsonSyntax { strict, with_comments }; // comments and trailing commas, as pi allows in models.json
+
+// JSON whose top level is an object, at most 128 levels deep. Throws Failure(configuration) with "name:line:column".
+nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax = JsonSyntax::strict);
+
+// Objects merge recursively; arrays, scalars and null are replaced by the managed value.
+nlohmann::json merge_managed(nlohmann::json host, const nlohmann::json &managed);
+
+// --- Numbers of JSON documents that no C++ number holds as they are written (more than 18 digits, fractions, exponents, -0): they pass
+// byte for byte. In a document they are texts with a mark that nobody writes by accident.
+
+// JSON in which these numbers are marked texts, and where that added bytes: after which byte, and how many.
+struct MarkedNumbers {
+    std::string text;
+    std::vector<std::pair<std::size_t, std::size_t>> added;
+    // Translates a place in `text` into one in the original; both count from 1.
+    [[nodiscard]] std::size_t original(std::size_t byte) const;
+};
+
+MarkedNumbers mark_numbers(const std::string &text);
+
+// A document as text again, with its numbers as they were written. `indent` as for nlohmann's dump.
+std::string dump_with_numbers(const nlohmann::json &document, int indent = -1);
+
+// Whether two values are equal, or are the same number written in two ways.
+bool are_same_values(const nlohmann::json &one, const nlohmann::json &other);
+
+// --- How the host's, the agent's and the managed version of a JSON document become one. Pure: no file is touched here.
+
+// The versions of one document, each an object. `base_*` come from the last sync, none before the first.
+struct DocumentVersions {
+    nlohmann::json host = nlohmann::json::object();
+    std::optional<nlohmann::json> inside, base_host;
+    std::optional<nlohmann::json> base_chosen;  // what was chosen of both, before the managed values
+    std::optional<nlohmann::json> base_written; // what the last sync left inside
+    void forget_base() { base_host = base_chosen = base_written = std::nullopt; }
+};
+
+// Merges settings.json and, where they are managed, models.json, keybindings.json and mcp.json, before their managed values. Class seed,
+// and once: for each key the host's value if the host changed it, else the one inside. agent: what is inside. never: what is inside,
+// without what the host had. mirror: the host's. In any class the agent's own keys of settings.json stay: lastChangelogVersion, the larger
+// of both, trackingId and deviceId.
+nlohmann::json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions);
+
+// Merges auth.json and mcp-auth.json, entry by entry. The host decides about an api_key. The agent keeps an OAuth entry once it has one
+// (each refresh rotates the token, and the host's copy goes stale), until a new login changes the host's entry. When the host no longer has
+// an entry, it goes inside too, unless it was changed there. With mirror the host decides about all entries. With agent the entries inside
+// stay. With never an entry inside stays only where it differs from what the host had. Entries of `managed_providers` go. Every entry of
+// mcp-auth.json counts as OAuth.
+nlohmann::json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
+                                 const std::set<std::string> &managed_providers);
+
+// auth.json without keys of these providers: of each, nothing but a login (`oauth`) is left.
+nlohmann::json without_keys_of(nlohmann::json credentials, const std::set<std::string> &held_providers);
+
+// models.json without the keys of managed providers, which would beat the managed ones.
+nlohmann::json without_keys(nlohmann::json models, const std::set<std::string> &managed_providers);
+// The providers for which a managed models.json has a key.
+std::set<std::string> providers_with_keys(const nlohmann::json &models);
+
+// Resource paths of a settings.json that leave the config directory: inside they would mean another place. "extensions: ~/x"
+std::vector<std::string> paths_that_leave(const nlohmann::json &settings);
+
+// --- Decides about one path: the outcome table of the config sync (docs/concepts/config-sync.md), without any file.
+
+// The host's file, compared with what the manifest recorded at the last sync.
+enum class HostState { absent, unchanged, changed };
+// The agent's file, compared with what the last sync left there.
+enum class InsideState { absent, as_synced, other };
+
+enum class SyncAction {
+    leave,  // nothing to do
+    copy,   // the host's version replaces it
+    adopt,  // what is inside stays; the host's is remembered, so that a change of it is seen
+    remove, // remove it, and take it out of the manifest
+    forget, // stays inside and is the agent's from now on
+};
+
+// With class `once`, `inside` is `other` for every part of a tree that the agent changed (ConfigClasses::whole_of). `known`: the manifest
+// knows this path; otherwise `host` is absent or changed, and `inside` absent or other.
+SyncAction decide_file(FileClass file_class, bool known, HostState host, InsideState inside) noexcept;
+
+// --- What the last syncs put into an agent's home, in an append-only log that survives being cut off anywhere; and what is there now.
+
+// What stat says about a file inside. The agent can set back a size and a time of modification, but not the time of change.
+struct InsideFacts {
+    std::uint64_t inode = 0; // 0: not a copy that the sync made
+    std::uint64_t size = 0;
+    std::int64_t changed = 0;
+    friend bool operator==(const InsideFacts &, const InsideFacts &) = default;
+
+    static void fields(auto &archive, auto &self) { archive(self.inode, self.size, self.changed); }
+};
+
+InsideFacts inside_facts(const struct stat &facts) noexcept;
+
+struct ManifestEntry {
+    bool is_directory = false;
+    HostFacts host;     // of the file that was copied; all 0 while a copy is under way
+    InsideFacts inside; // of the copy
+    std::int64_t recorded = 0;
+    // False when either side was written so shortly before that a later write may have the same times: compare the bytes once.
+    [[nodiscard]] bool is_settled() const noexcept;
+    bool was_seen = false; // in this sync, not stored
+    bool is_link = false;  // a symlink that the user's config has, recorded instead of its target
+};
+
+// A document that is merged by key: what the host had, what was chosen of host and agent, and what was written, as JSON text.
+struct DocumentBase {
+    std::string host, chosen, written;
+    friend bool operator==(const DocumentBase &, const DocumentBase &) = default;
+};
+
+// Root owns the files; only the writer reads and writes them, through descriptors that it was given.
+class Manifest {
+public:
+    // Reads `log`, and cuts off what a sync that was killed left half written. `spare` takes a rewritten log (rewrite()). Both O_RDWR.
+    Manifest(FdRef log, FdRef spare);
+    Manifest(const Manifest &) = delete;
+    Manifest &operator=(const Manifest &) = delete;
+    ~Manifest() = default;
+
+    using Entries = std::unordered_map<std::string, ManifestEntry>;
+    [[nodiscard]] Entries &entries() noexcept { return entries_; }
+    [[nodiscard]] ManifestEntry *find(const std::string &path);
+    [[nodiscard]] const DocumentBase *document(const std::string &name) const;
+
+    // Call it before making a path that the log does not know: if the sync is killed then, the next one does not take the leftover for the
+    // agent's. On disk after flush().
+    void intend(const std::string &path, bool is_directory, bool is_link = false);
+    void set(const std::string &path, ManifestEntry entry);
+    void forget(const std::string &path);
+    void set_document(const std::string &name, const DocumentBase &base);
+
+    void flush();
+    // Writes all live entries into `spare` when the log is far longer than they are, and goes on there. True when it did: root then puts it
+    // in place.
+    bool rewrite_if_long();
+
+private:
+    bool take(std::string_view record);
+    void append(const std::string &record);
+    bool insert(const std::string &path, const ManifestEntry &entry); // true when it is new
+    void erase(const std::string &path);
+
+    FdRef log_;
+    FdRef spare_;
+    Entries entries_;
+    // In the order in which they were recorded, which is about the order of a listing: a path is most often the one after the last found.
+    std::vector<Entries::value_type *> order_; // emptied when an entry goes
+    std::size_t next_ = 0;
+    std::unordered_map<std::string, DocumentBase> documents_;
+    std::string pending_;
+    std::size_t stale_bytes_ = 0; // of records that a later one replaced, estimated
+    std::size_t log_bytes_ = 0;
+};
+
+std::int64_t wall_clock_nanoseconds() noexcept;
+
+// Has all of an agent's home join a project of quotas (join_tree). A file that the sync made and the agent has not changed is still one.
+// `logs`: of the manifest, and the spare one.
+void join_home(const AsUser &agent, FdRef home, std::pair<FdRef, FdRef> logs, std::uint32_t project, FdRef channel);
+
+// Opens directories of the agent's home. Paths come directory by directory, so it keeps the last one open.
+class LastDirectory {
+public:
+    explicit LastDirectory(FdRef top) : top_(top) {}
+
+    // Opens a directory only to look. None, with errno, when it does not exist or a symlink is on the way.
+    [[nodiscard]] FdRef look(const std::string &path);
+    // Opens it to remove what is in it; none in the same cases.
+    [[nodiscard]] FdRef find(const std::string &path) { return open(path, find_own_directory_beneath); }
+    // Makes it.
+    [[nodiscard]] FdRef make(const std::string &path);
+    // What is at `path`; only looks. `known`: what the manifest has of it, none when it has nothing.
+    [[nodiscard]] InsideState state(const std::string &path, const ManifestEntry *known);
+    // Call it after something was removed.
+    void forget() noexcept { known_ = false; }
+
+private:
+    FdRef open(const std::string &path, UniqueFd (*opened)(FdRef top, const std::string &path));
+
+    FdRef top_;
+    std::string path_;
+    UniqueFd fd_;
+    int problem_ = 0;
+    bool known_ = false;
+};
+
+// --- Trees that are brought in once (class `once`): the user's as long as the agent changes nothing in one, then the agent's, as a whole.
+
+// An entry of the listing; `number` of a file.
+struct ListedOnce {
+    ListedEntry entry;
+    std::uint64_t number = 0;
+    bool known = false;
+    HostState host = {};
+    InsideState inside = {};
+};
+
+// Paths are relative to the agent's home. Only looks.
+class OnceTrees {
+public:
+    OnceTrees(const ConfigClasses &classes, LastDirectory &inside) : classes_(classes), inside_(inside) {}
+
+    void take(const ListedEntry &entry, std::uint64_t number, const ManifestEntry *known);
+    // Call it when all entries are taken. Finds out what the agent changed. `unreadable`: what could not be listed completely.
+    void judge(Manifest &manifest, const std::vector<std::string> &unreadable);
+
+    [[nodiscard]] const std::vector<ListedOnce> &entries() const noexcept { return entries_; }
+    // The state that counts for one of these, after judge(): when the agent changed a part, all of it counts as changed.
+    [[nodiscard]] InsideState state_of(const std::string &path, InsideState itself) const;
+    // The trees of which the user has something new that stays outside.
+    [[nodiscard]] std::vector<std::string> left_behind() const;
+
+private:
+    [[nodiscard]] std::string whole_of(const std::string &path) const;
+
+    const ConfigClasses &classes_;
+    LastDirectory &inside_;
+    std::vector<ListedOnce> entries_;
+    std::set<std::string> changed_; // wholes
+};
+
+// The path within the config directory; empty for a path elsewhere, and for that directory itself.
+std::string_view path_in_config(std::string_view path) noexcept;
+
+// --- Writing.
 
 // Descriptors that root opened; all borrowed.
 struct WritingPlaces {

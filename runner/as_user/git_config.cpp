@@ -230,8 +230,7 @@ std::string quoted(const std::string &value)
 
 std::string setting(const char *key, const std::optional<std::string> &value)
 {
-    if (!value || value->find('\0') != std::string::npos) return "";
-    return std::string("\t") + key + " = " + quoted(*value) + "\n";
+    return !value || value->find('\0') != std::string::npos ? "" : std::string("\t") + key + " = " + quoted(*value) + "\n";
 }
 
 // As `git lfs install` writes it; no part of the user's own line is in it.
@@ -259,8 +258,7 @@ std::string whole_setting(const GitSetting &one)
 bool passes_into_session(const GitSetting &setting)
 {
     if (setting.value && setting.value->find('\0') != std::string::npos) return false;
-    if (!defence_is_on("git-settings-list")) return is_name(setting.name);
-    return is_listed(setting) && !has_secret(setting);
+    return !defence_is_on("git-settings-list") ? is_name(setting.name) : is_listed(setting) && !has_secret(setting);
 }
 
 std::string copied_git_file(std::string_view name)

@@ -55,8 +55,7 @@ enum class GitLfs { none, all, skip_smudge };
 
 // Who commits; each part only where the user has set it, even to the empty text. Any bytes except NUL.
 struct GitIdentity {
-    std::optional<std::string> name;
-    std::optional<std::string> email;
+    std::optional<std::string> name, email;
     std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
     std::vector<GitSetting> settings = {};          // others of the user's that pass
     std::map<std::string, std::string> files = {};  // setting -> content of the file that it names

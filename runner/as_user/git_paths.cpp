@@ -156,13 +156,6 @@ bool is_directory(const GuardedTree &tree, const std::string &path)
     return directory.is_open();
 }
 
-// git reads config.worktree only where the repository's own config, not one that it includes, says so.
-bool has_worktree_config(const std::string &config)
-{
-    constexpr std::string_view key = "worktreeconfig";
-    return lower_case(config).find(key) != std::string::npos;
-}
-
 class Search {
 public:
     Search(const GuardedTree &tree, std::size_t most) : tree_(tree), most_(most) {}
@@ -246,7 +239,8 @@ private:
     Standin worktree_config_of(const std::string &gitdir)
     {
         const auto config = small_text(tree_, gitdir, "config");
-        return config && has_worktree_config(*config) ? Standin::comment : Standin::none;
+        // git reads config.worktree only where the repository's own config, not one that it includes, says so.
+        return config && lower_case(*config).find("worktreeconfig") != std::string::npos ? Standin::comment : Standin::none;
     }
 
     // A worktree's own part.
@@ -399,8 +393,7 @@ std::optional<std::string> gitdir_in(const std::string &text)
     constexpr std::string_view begin = "gitdir:";
     if (text.compare(0, begin.size(), begin) != 0) return std::nullopt;
     std::string path(trimmed(std::string_view(text).substr(begin.size())));
-    if (path.empty()) return std::nullopt;
-    return path;
+    return path.empty() ? std::nullopt : std::optional(path);
 }
 
 } // namespace pi_agent

@@ -124,8 +124,7 @@ void look_at_directories(CertificateFiles &files, const CertificateVariable &var
     std::size_t start = 0;
     while (start <= variable.path.size()) {
         const std::size_t end = std::min(variable.path.find(':', start), variable.path.size());
-        const std::string path = variable.path.substr(start, end - start);
-        if (!path.empty() && !is_shown(shown, path))
+        if (const std::string path = variable.path.substr(start, end - start); !path.empty() && !is_shown(shown, path))
             return tell(files, variable, path,
                         "directories are not copied; put the certificates into one file and name it in SSL_CERT_FILE");
         start = end + 1;
@@ -260,8 +259,7 @@ UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &pa
     } catch (const SystemFailure &failure) {
         problem = failure.error_number();
     }
-    const std::string dangling = problem == ENOENT ? find_dangling_link(path) : "";
-    if (!dangling.empty())
+    if (const std::string dangling = problem == ENOENT ? find_dangling_link(path) : ""; !dangling.empty())
         throw Failure(FailureKind::user_configuration,
                       what + " cannot be used: " + escape_for_display(path) + " does not exist: " + escape_for_display(dangling) +
                           " is a symlink to nothing (is a file system not mounted?); mount it, or correct the link");

@@ -19,11 +19,6 @@ std::string_view text_of(Standin standin)
     return standin == Standin::commondir ? placeholder_commondir : placeholder_comment;
 }
 
-bool may_not(int error)
-{
-    return error == EACCES || error == EPERM || error == EROFS;
-}
-
 // Nobody sees it half written: a commondir without its text would stop git. True when it exists afterwards, whoever made it.
 bool make_file(FdRef parent, const std::string &name, std::string_view text)
 {
@@ -88,7 +83,7 @@ bool make_placeholder(FdRef top, const std::string &path, Standin standin)
     const bool made =
         parent && (standin == Standin::directory ? make_shown_directory(parent, name) : make_file(parent, name, text_of(standin)));
     if (made) return true;
-    if (!may_not(errno)) throw_errno("making a placeholder for " + escape_for_display(path));
+    if (errno != EACCES && errno != EPERM && errno != EROFS) throw_errno("making a placeholder for " + escape_for_display(path));
     if (can_be_opened_by_owner(top, split_last(path).first) && defence_is_on("protect-unreadable"))
         throw Failure(FailureKind::protection,
                       escape_for_display(split_last(path).first) +

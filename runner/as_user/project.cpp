@@ -99,20 +99,10 @@ const char *what_is_wrong(FdRef fd)
     // DONT_SYNC: a FUSE file system of the caller is not asked, so it cannot keep root waiting.
     if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &facts) != 0)
         throw_errno("examining a descriptor of the request");
-    switch (facts.stx_mode & S_IFMT) {
-    case S_IFIFO:
-    case S_IFREG:
-    case S_IFSOCK:
-        return nullptr;
-    case S_IFCHR:
-        return is_harmless_device(facts) ? nullptr : "a terminal or another device";
-    case S_IFDIR:
-        return "a directory";
-    case S_IFBLK:
-        return "a block device";
-    default:
-        return "something unknown";
-    }
+    const auto kind = facts.stx_mode & S_IFMT;
+    if (kind == S_IFIFO || kind == S_IFREG || kind == S_IFSOCK) return nullptr;
+    if (kind == S_IFCHR) return is_harmless_device(facts) ? nullptr : "a terminal or another device";
+    return kind == S_IFDIR ? "a directory" : kind == S_IFBLK ? "a block device" : "something unknown";
 }
 
 // What carries a session's ports: a descriptor of another kind could lead the session's first process to files, or to the host's network.
@@ -248,18 +238,12 @@ UniqueFd enter(FdRef parent, const std::string &name)
 
 [[noreturn]] void refuse_component(const std::string &path)
 {
-    switch (errno) {
-    case ELOOP:
-        refuse_tmpdir(path + " is a symlink, which could lead out of the root; name the directory itself");
-    case ENOTDIR:
-        refuse_tmpdir(path + " is not a directory; name another");
-    case EXDEV:
+    if (errno == ELOOP) refuse_tmpdir(path + " is a symlink, which could lead out of the root; name the directory itself");
+    if (errno == ENOTDIR) refuse_tmpdir(path + " is not a directory; name another");
+    if (errno == EXDEV)
         refuse_tmpdir(path + " is another file system, mounted inside the root, which the agent does not see; name another");
-    case EACCES:
-        refuse_tmpdir("you may not enter or write " + path + "; name another");
-    default:
-        throw_errno("making the temporary directory " + path);
-    }
+    if (errno == EACCES) refuse_tmpdir("you may not enter or write " + path + "; name another");
+    throw_errno("making the temporary directory " + path);
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/decide/decision.hpp"
-#include "runner/wire/session_messages.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {

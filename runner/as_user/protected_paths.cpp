@@ -198,7 +198,7 @@ void add_version_control(const GuardedTree &tree, const std::string &below, std:
     for (const auto &name : path_components(below))
         directories.push_back(join_path(directories.back(), name));
     for (const auto &directory : directories)
-        for (const auto &door : door_table())
+        for (const auto &door : door_table)
             if (door.protect != DoorGuard::none)
                 for (const auto path : split(door.paths, ' '))
                     add_door(tree, directory, std::string(path), door.protect, wanted);

@@ -109,8 +109,7 @@ struct GuardedPaths {
     std::vector<std::string> read_only;    // what exists, symlinks themselves included
     std::vector<std::string> placeholders; // what is missing and gets one, parents first
     std::vector<std::string> kept;         // directories that must stay where they are
-    std::vector<std::string> masked;
-    std::vector<std::string> notices;
+    std::vector<std::string> masked, notices;
     std::vector<std::string> inner; // of `read_only` and `placeholders`: those of submodules and worktrees
 
     static void fields(auto &archive, auto &self)

@@ -14,7 +14,6 @@ constexpr std::size_t entry_limit = 200'000;
 constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
 constexpr std::uint64_t config_file_limit = std::uint64_t{256} << 20U;
 constexpr std::size_t listing_depth_limit = 128;
-constexpr std::size_t skipped_names_limit = 20;
 
 std::string shown_of(const ConfigSource &source, const std::string &path)
 {
@@ -31,33 +30,8 @@ std::string shown_of(const ConfigSource &source, const std::string &path)
 // Sends to the writer, which ends first when something goes wrong with its writing.
 void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vector<int> &fds = {})
 {
-    try {
-        send_packet(transfer, encode(message), fds, in_seconds(sync_patience_seconds));
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != EPIPE && failure.error_number() != ECONNRESET) throw;
-        wait_for_the_end();
-    }
+    if (!reaches(transfer, message, fds)) wait_for_the_end();
 }
-
-// Names what is left out, up to a number.
-class SkippedNames {
-public:
-    explicit SkippedNames(FdRef channel) : channel_(channel) {}
-
-    void name(const std::string &shown, const std::string &reason)
-    {
-        if (++count_ <= skipped_names_limit) send_answer(channel_, "config: skipped " + shown + ": " + reason);
-    }
-
-    void tell_rest() const
-    {
-        if (count_ > skipped_names_limit) send_answer(channel_, "and " + std::to_string(count_ - skipped_names_limit) + " more");
-    }
-
-private:
-    FdRef channel_;
-    std::size_t count_ = 0;
-};
 
 // How much is listed, and where most of it comes from.
 class ListedAmount {
@@ -107,7 +81,7 @@ struct ListedFile {
 
 class Listing {
 public:
-    Listing(const ReadingPlan &plan, const UserPaths &paths, FdRef transfer, FdRef channel, SkippedNames &skipped)
+    Listing(const ReadingPlan &plan, const UserPaths &paths, FdRef transfer, FdRef channel, CountedNotices &skipped)
         : plan_(plan), paths_(paths), transfer_(transfer), channel_(channel), skipped_(skipped)
     {
     }
@@ -218,8 +192,7 @@ private:
                                                    return may_lead_to(met.empty() ? tree_.path : join_path(tree_.path, met), own);
                                                })
                               : std::optional(target);
-        const std::string inside = join_path(source().inside, path);
-        if (!kept || !is_kept_link(inside, *kept)) return false;
+        if (const std::string inside = join_path(source().inside, path); !kept || !is_kept_link(inside, *kept)) return false;
         add(EntryKind::link, path, facts_of(facts), *kept);
         return true;
     }
@@ -230,8 +203,7 @@ private:
         if (!S_ISREG(facts.st_mode)) return skip(path, "neither a file nor a directory", false);
         const HostFacts told = facts_of(facts);
         if (told.size > config_file_limit && defence_is_on("file-limit")) return skip(path, "larger than 256 MiB");
-        const std::string whole = whole_of(path);
-        if (!amount_of(path, whole, by_agents).take_bytes(told.size)) {
+        if (const std::string whole = whole_of(path); !amount_of(path, whole, by_agents).take_bytes(told.size)) {
             if (!whole.empty()) return leave_out(whole);
             if (!by_agents) refuse_size("holds more than 2 GiB");
             return skip(path, "with it, what agents can have written here is more than 2 GiB");
@@ -297,7 +269,7 @@ private:
     // `keep`: nobody knows what is there now, so what was copied before stays.
     void skip(const std::string &path, const std::string &reason, bool keep = true)
     {
-        skipped_.name(shown(path), reason);
+        skipped_.tell("config: skipped " + shown(path) + ": " + reason);
         if (keep) add(EntryKind::unreadable, path, {});
     }
 
@@ -305,7 +277,7 @@ private:
     const UserPaths &paths_;
     FdRef transfer_;
     FdRef channel_;
-    SkippedNames &skipped_;
+    CountedNotices &skipped_;
     std::size_t number_ = 0; // of the source
     ListedTree tree_;
     std::vector<const struct stat *> above_;
@@ -383,7 +355,7 @@ public:
                 send_contents({numbers.begin() + static_cast<std::ptrdiff_t>(start),
                                numbers.begin() + static_cast<std::ptrdiff_t>(std::min(start + packet_fd_limit, numbers.size()))});
         }
-        skipped_.tell_rest();
+        skipped_.tell_rest("and ", " more");
     }
 
 private:
@@ -410,14 +382,11 @@ private:
             HostFile opened = open_host_file(paths_, tops_[file.source], file.path);
             if (opened.fd && opened.facts.size > config_file_limit && defence_is_on("file-limit"))
                 opened = {{}, {}, "larger than 256 MiB", opened.by_agents};
-            if (!opened.fd) skipped_.name(shown_of(plan_.sources[file.source], file.path), opened.problem);
+            if (!opened.fd) skipped_.tell("config: skipped " + shown_of(plan_.sources[file.source], file.path) + ": " + opened.problem);
             message.contents.push_back(Content{number, opened.fd.is_open(), opened.facts});
             if (opened.fd) fds.push_back(std::move(opened.fd));
         }
-        std::vector<int> borrowed;
-        for (const auto &fd : fds)
-            borrowed.push_back(fd.get());
-        send_to_writer(transfer_, message, borrowed);
+        send_to_writer(transfer_, message, mapped(fds, [&](const auto &fd) { return fd.get(); }));
     }
 
     const ReadingPlan &plan_;
@@ -425,7 +394,7 @@ private:
     FdRef transfer_;
     FdRef channel_;
     std::vector<UserPlacePtr> tops_; // one for each source; none where it is missing
-    SkippedNames skipped_;
+    CountedNotices skipped_;
     Listing listing_;
 };
 

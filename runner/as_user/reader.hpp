@@ -14,8 +14,7 @@ namespace pi_agent {
 // A place that the session sees at its own path.
 struct ShownPlaces {
     const HostView &view;
-    std::string project;
-    std::string home;
+    std::string project, home;
 };
 
 bool is_shown(const ShownPlaces &shown, const std::string &path);

@@ -47,8 +47,7 @@ bool is_git_directory(FdRef directory)
 
 bool names_back(FdRef top, FdRef directory)
 {
-    const std::string link = without_line_end(read_small(directory, "gitdir"));
-    if (!link.empty()) { // of a worktree: its `.git` file
+    if (const std::string link = without_line_end(read_small(directory, "gitdir")); !link.empty()) { // of a worktree: its `.git` file
         const UniqueFd told = open_at(directory, link, O_PATH | O_NOFOLLOW);
         const UniqueFd own = open_at(top, ".git", O_PATH | O_NOFOLLOW);
         return told && own && is_same_file(stat_of(told), stat_of(own));
@@ -107,10 +106,8 @@ std::vector<GitDirectory> follow(FdRef top)
 constexpr std::size_t filters_limit = 10;
 
 struct OwnSettings {
-    std::optional<bool> signs_commits;
-    std::optional<bool> signs_tags;
-    std::string format;
-    std::string key;
+    std::optional<bool> signs_commits, signs_tags;
+    std::string format, key;
     std::set<std::string> filters;
 };
 
@@ -266,11 +263,6 @@ void ignore_masked(const GitPlace &place, FoundIdentity &found)
     found.identity.files[setting] = std::move(own);
 }
 
-const char *words_for(GitSigning signing)
-{
-    return signing == GitSigning::of_repository ? "this repository's settings sign commits" : "your git signs commits";
-}
-
 // As git looks at it (safe.directory in git-config(1)).
 bool owns_repository(const Account &account, const GitPlace &place)
 {
@@ -391,9 +383,11 @@ GitOfUser find_for_session(const AsUser &user, const Account &account, const Git
         answer.notices.once.push_back("git: " + notice);
     answer.notices.unsigned_for = found.signing;
     if (found.signing != GitSigning::none)
-        answer.unsigned_notice = std::string("git: ") + words_for(found.signing) +
-                                 ", and a session has no key of yours: the agent's commits are not signed; sign them outside before you "
-                                 "push (git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM)";
+        answer.unsigned_notice =
+            std::string("git: ") +
+            (found.signing == GitSigning::of_repository ? "this repository's settings sign commits" : "your git signs commits") +
+            ", and a session has no key of yours: the agent's commits are not signed; sign them outside before you "
+            "push (git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM)";
     return answer;
 }
 

@@ -221,8 +221,7 @@ void SingleNames::make_single(FdRef parent, const std::string &path, const struc
     if (facts.st_nlink < 2 || !may_change(parent, name, facts) || !defence_is_on("protect-single-names")) return;
     if (replaced_.size() == guard_limit) too_much("has more than " + std::to_string(guard_limit) + " files with several names");
     const bool is_own = facts.st_uid == geteuid();
-    const int error = is_own ? replace_by_copy(parent, name) : EPERM;
-    if (error != 0)
+    if (const int error = is_own ? replace_by_copy(parent, name) : EPERM; error != 0)
         throw Failure(
             error == EBUSY || error == ESTALE ? ExitStatus::limit : ExitStatus::configuration,
             escape_for_display(join_path(tree_.path, path)) + " has " + std::to_string(facts.st_nlink) +

@@ -59,9 +59,7 @@ void add(const Filter &filter, std::uint32_t action, const char *name, const std
 {
     const int number = number_of(name);
     if (number == __NR_SCMP_ERROR) return; // this architecture or libseccomp does not know it
-    std::vector<scmp_arg_cmp> comparisons;
-    for (const auto &test : tests)
-        comparisons.push_back(comparison_of(test));
+    const auto comparisons = mapped(tests, [&](const auto &test) { return comparison_of(test); });
     check(seccomp_rule_add_array(filter.get(), action, number, static_cast<unsigned>(comparisons.size()), comparisons.data()), name);
 }
 

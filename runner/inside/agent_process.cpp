@@ -1,13 +1,16 @@
-// Starting the agent and waiting for it, inside its unit.
+// Starting the agent and waiting for it, inside its unit; and connections to ports of the session.
 #include "runner/inside/agent_process.hpp"
 
 #include "common/base/files.hpp"
+#include "common/base/port_connection.hpp"
 
+#include <arpa/inet.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -17,12 +20,6 @@ namespace pi_agent {
 namespace {
 
 constexpr int report_fd = 3;
-
-ExecEnded decode_status(int status)
-{
-    if (WIFSIGNALED(status)) return ExecEnded{true, WTERMSIG(status)};
-    return ExecEnded{false, WEXITSTATUS(status)};
-}
 
 // Tracks who is in the foreground of the session's terminal. The kernel stops a background process that reads from a terminal or changes
 // its settings (TTIN, TTOU). So the agent stays in the background until it asks in that way, and the wrapper, which hears of the stop,
@@ -81,7 +78,7 @@ Change reap(pid_t agent, ExecEnded &ended, int &stop_signal)
             stop_signal = WSTOPSIG(status);
             continue;
         }
-        ended = decode_status(status);
+        ended = WIFSIGNALED(status) ? ExecEnded{true, WTERMSIG(status)} : ExecEnded{false, WEXITSTATUS(status)};
         return Change::ended;
     }
     return change;
@@ -151,6 +148,56 @@ std::array<UniqueFd, 3> complete(std::vector<UniqueFd> came, const OnTerminal &o
     }
     if (next != came.end()) throw ProtocolError("there is a standard descriptor too many");
     return stdio;
+}
+
+// --- Leads connections of the user's own programs to ports of the session's loopback.
+
+template <typename Address>
+UniqueFd connect_to(const Address &address, int family)
+{
+    UniqueFd connection = UniqueFd::adopt(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
+    if (connection && connect(connection.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) connection.reset();
+    return connection;
+}
+
+// A development server that listens on "localhost" has one of the two.
+UniqueFd connect_here(std::uint16_t port)
+{
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    four.sin_port = htons(port);
+    four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (UniqueFd connection = connect_to(four, AF_INET)) return connection;
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_port = four.sin_port;
+    six.sin6_addr = in6addr_loopback;
+    return connect_to(six, AF_INET6);
+}
+
+// A socket could lead the session to another network, and a file of the user's could be changed. No file system is asked.
+bool is_pipe(FdRef fd)
+{
+    struct statx facts {};
+    return statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 && S_ISFIFO(facts.stx_mode);
+}
+
+// The next connection: its port, and the two pipes. False when the wrapper is gone, or sends something else than pipes.
+bool serve_next(FdRef connections, const std::vector<std::uint64_t> &ports)
+{
+    std::optional<Packet> packet = receive_packet(connections, in_seconds(1));
+    if (!packet) return false;
+    if (!std::all_of(packet->fds.begin(), packet->fds.end(), is_pipe)) return false;
+    const std::uint64_t port = Decoder(packet->bytes).number();
+    const bool is_named = std::find(ports.begin(), ports.end(), port) != ports.end() || !defence_is_on("named-ports");
+    if (packet->fds.size() != 2 || !is_named) return true;
+    const auto pipes = std::make_shared<std::vector<UniqueFd>>(std::move(packet->fds));
+    run_beside([port, pipes] { // a server that accepts nothing keeps only this one waiting
+        if (UniqueFd connection = connect_here(static_cast<std::uint16_t>(port)))
+            carry_connection({std::move(connection), std::move(pipes->front()), std::move(pipes->back())});
+    });
+    return true;
 }
 
 } // namespace
@@ -294,6 +341,20 @@ void end_like(const ExecEnded &ended)
     unblock_signals();
     kill(getpid(), ended.value);
     _exit(128 + ended.value); // a signal that does not end a process, or the first process of a PID namespace
+}
+
+void serve_ports(UniqueFd connections, std::vector<std::uint64_t> ports)
+{
+    run_beside([channel = std::make_shared<UniqueFd>(std::move(connections)), ports = std::move(ports)] {
+        try {
+            pollfd wait{channel->get(), POLLIN, 0};
+            do
+                poll(&wait, 1, -1);
+            while (serve_next(*channel, ports));
+        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the ports close, and the agent goes on
+        }
+        channel->reset();
+    });
 }
 
 } // namespace pi_agent

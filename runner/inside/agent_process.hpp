@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runner/filter/seccomp_filter.hpp"
-#include "runner/wire/session_messages.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <sys/types.h>
 
@@ -41,8 +41,8 @@ pid_t start_agent(const ReceivedLaunch &launch, const std::vector<sock_filter> &
 ExecEnded wait_for_agent(pid_t agent, FdRef control);
 
 // Leads what comes over `connections` to these ports of the loopback here, on threads of its own, for as long as this process lives. The
-// other end is the wrapper (wrapper/ports.hpp), outside. Only pipes come, which carry no descriptors, and nothing goes back over the
-// channel.
+// other end is the wrapper (wrapper/session_client.hpp), outside. Only pipes come, which carry no descriptors, and nothing goes back over
+// the channel.
 void serve_ports(UniqueFd connections, std::vector<std::uint64_t> ports);
 
 // Ends this process as the agent ended, so that systemd sees the same.
@@ -55,8 +55,7 @@ void serve_ports(UniqueFd connections, std::vector<std::uint64_t> ports);
 // descriptor that somebody sends over a socket leads nowhere. Scopes (Linux 6.12). What the kernel lacks, or a filter around this host
 // withholds, is left out (docs: what is needed). Throws Failure when the kernel has them and they cannot be set.
 struct LandlockInForce {
-    bool at_all;
-    bool scopes;
+    bool at_all, scopes;
 };
 LandlockInForce restrict_with_landlock(const std::array<UniqueFd, 3> &stdio);
 
@@ -130,8 +129,7 @@ void answer_agent_calls(UniqueFd questions, UniqueFd changer, bool has_own_numbe
 struct PlainList {
     std::uint32_t version;
     struct {
-        std::uint16_t who;
-        std::uint16_t may;
+        std::uint16_t who, may;
         std::uint32_t id;
     } entries[3];
 };

@@ -4,7 +4,7 @@
 #include "common/decide/explained.hpp"
 #include "common/host/identity.hpp"
 #include "runner/inside/agent_process.hpp"
-#include "runner/plan/gate_plan.hpp"
+#include "runner/plan/host_view.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -160,8 +160,7 @@ void look_at_identity(Findings &findings)
     std::ifstream status("/proc/self/status");
     std::map<std::string, std::string> facts;
     for (std::string line; std::getline(status, line);) {
-        const std::size_t colon = line.find(":\t");
-        if (colon != std::string::npos) facts[line.substr(0, colon)] = line.substr(colon + 2);
+        if (const std::size_t colon = line.find(":\t"); colon != std::string::npos) facts[line.substr(0, colon)] = line.substr(colon + 2);
     }
     for (const char *set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
         expect(findings, std::string("capabilities (") + set + ")", std::string(16, '0'), facts[set]);
@@ -334,9 +333,7 @@ void look_at_proxy(Findings &findings)
 void look_at_gate(Findings &findings)
 {
     const std::vector<std::string> found = names_in("/sys/class/net"); // none in a view without /sys/class
-    std::string devices;
-    for (const auto &name : std::set(found.begin(), found.end()))
-        devices += (devices.empty() ? "" : ", ") + name;
+    const auto devices = joined(std::set(found.begin(), found.end()), ", ");
     if (!devices.empty()) expect(findings, "network devices", "lo", devices);
     const std::string web = "GET / HTTP/1.1\r\nHost: " + std::string(nobodys_name) + "\r\n\r\n";
     for (const char *address : {nobodys_address, nobodys_v6})

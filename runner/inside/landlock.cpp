@@ -9,9 +9,7 @@ namespace {
 
 // From <linux/landlock.h> of Linux 6.12; Debian 12's header is older than the kernels it may run on.
 struct RulesetAttributes {
-    std::uint64_t handled_file_system;
-    std::uint64_t handled_network;
-    std::uint64_t scoped;
+    std::uint64_t handled_file_system, handled_network, scoped;
 };
 constexpr std::uint64_t scope_abstract_unix_socket = 1U << 0U;
 constexpr std::uint64_t scope_signal = 1U << 1U;
@@ -58,8 +56,7 @@ std::uint64_t rights_of(long version)
 
 void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio, std::uint64_t all_rights)
 {
-    const UniqueFd root = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
-    allow_beneath(ruleset, root, all_rights);
+    allow_beneath(ruleset, open_or_throw("opening /", "/", O_PATH | O_DIRECTORY), all_rights);
     // mq_open(3) opens a queue of the session's own IPC namespace beneath a mount of the kernel's, which is in no view. Where the view has
     // that file system at its usual place, its rule covers both.
     const UniqueFd queues = UniqueFd::adopt(open("/dev/mqueue", O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -3,7 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/decide/explained.hpp"
-#include "runner/plan/gate_plan.hpp"
+#include "runner/plan/host_view.hpp"
 
 #include <filesystem>
 #include <netinet/in.h>

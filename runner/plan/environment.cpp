@@ -1,8 +1,7 @@
 // The variables that the agent starts with, including those of certificates and providers' keys.
-#include "runner/plan/environment.hpp"
+#include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/request.hpp"
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
@@ -32,10 +31,7 @@ std::string search_path(const EnvironmentInput &input)
     std::for_each(hosts, input.user_path.end(), add);
     std::for_each(system.begin(), system.end(), add);
     add(parent_of(input.binary));
-    std::string text;
-    for (const auto &directory : path)
-        text += (text.empty() ? "" : ":") + directory;
-    return text;
+    return joined(path, ":");
 }
 
 Environment own_variables(const EnvironmentInput &input)
@@ -93,11 +89,6 @@ std::optional<std::size_t> git_number(const std::string &name, std::string_view 
     return name.starts_with(prefix) ? to_number<std::size_t>(std::string_view(name).substr(prefix.size())) : std::nullopt;
 }
 
-bool is_gits_numbered(const std::string &name)
-{
-    return name == git_count || git_number(name, numbered_by_git[0]) || git_number(name, numbered_by_git[1]);
-}
-
 // 0 where the count is not set or not a number.
 std::size_t count_git_settings(const Layered &layered)
 {
@@ -144,7 +135,9 @@ std::vector<std::string> system_path()
 std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentInput &input)
 {
     Layered layered = input.defaults;
-    std::erase_if(layered, [](const auto &entry) { return is_gits_numbered(entry.first); });
+    std::erase_if(layered, [](const auto &entry) {
+        return entry.first == git_count || git_number(entry.first, numbered_by_git[0]) || git_number(entry.first, numbered_by_git[1]);
+    });
     for (const auto &assignment : input.presentation) {
         const std::size_t equals = assignment.find('=');
         layered[assignment.substr(0, equals)] = {assignment.substr(equals + 1), "shell"};
@@ -167,10 +160,7 @@ std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentIn
 
 std::vector<std::string> compose_environment(const EnvironmentInput &input)
 {
-    std::vector<std::string> list;
-    for (const auto &[name, variable] : layer_environment(input))
-        list.push_back(name + "=" + variable.value);
-    return list;
+    return mapped(layer_environment(input), [](const auto &set) { return set.first + "=" + set.second.value; });
 }
 
 Environment managed_environment(const EnvironmentInput &input)
@@ -213,9 +203,8 @@ std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<s
             missed.emplace_back(name, name +
                                           " of your shell is not used: what a session reads of your config is the administrator's choice "
                                           "(users.NAME.config; pi-agentctl explain names it), and it writes in the agent's home");
-        const auto found = layered.find(name);
-        if (providers_of_key(name).empty() || environment.held_outside.contains(name) ||
-            (found != layered.end() && !found->second.value.empty()))
+        if (const auto found = layered.find(name); providers_of_key(name).empty() || environment.held_outside.contains(name) ||
+                                                   (found != layered.end() && !found->second.value.empty()))
             continue;
         const std::string place = own_files.empty() ? "" : own_files.front().front() == '/' ? own_files.front() : "~/" + own_files.front();
         missed.emplace_back(name, "the agent does not get " + name +

@@ -1,5 +1,5 @@
 // The gate of a session as data, and how pi reaches the providers whose keys it holds.
-#include "runner/plan/gate_plan.hpp"
+#include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
 

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "common/host/account.hpp"
-
-#include "runner/wire/session_messages.hpp"
+#include "runner/wire/answer.hpp"
 
 namespace pi_agent {
 
@@ -11,8 +10,7 @@ namespace pi_agent {
 
 // A part of the session directory that the unit shows at another path.
 struct Bind {
-    std::string source;
-    std::string target;
+    std::string source, target;
     bool read_only;
     bool may_be_missing = false;
 };
@@ -155,8 +153,7 @@ struct SignedNumber { // i
     std::int32_t value;
 };
 struct ExitStatuses { // (aiai)
-    std::vector<std::int32_t> statuses;
-    std::vector<std::int32_t> signals;
+    std::vector<std::int32_t> statuses, signals;
 };
 struct AddressRanges { // a(iayu)
     std::vector<IpRange> ranges;
@@ -241,5 +238,7 @@ std::vector<std::string> bwrap_options(const SandboxPlan &plan, int info_fd);
 
 // What bwrap runs: pi-agent-exec as the agent, by setpriv(1).
 std::vector<std::string> bwrap_command(const SandboxPlan &plan);
+
+// --- The gate of a session as data: its unit, its order, what its session is told of it, and how pi reaches the providers behind it.
 
 } // namespace pi_agent

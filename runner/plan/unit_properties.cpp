@@ -114,14 +114,11 @@ std::vector<UnitProperty> account_and_view(const SandboxPlan &plan, const System
 #include "runner/unit_agent.inc"
     };
     std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
-    std::vector<std::string> groups;
-    for (const Gid group : plan.groups)
-        groups.push_back(std::to_string(group.value()));
+    const auto groups = mapped(plan.groups, [&](const Gid group) { return std::to_string(group.value()); });
     if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
     if (features.log_sockets) properties.push_back({"BindLogSockets", false});
     add_homes(plan, properties);
-    BindList writable;
-    BindList read_only;
+    BindList writable, read_only;
     for (const auto &bind : plan.binds)
         (bind.read_only ? read_only : writable).binds.push_back(bind);
     for (const auto &node : plan.devices)
@@ -247,8 +244,7 @@ std::vector<std::string> settings_in_the_way(std::string_view text)
         const std::string_view line = trimmed(whole);
         const bool is_comment = line.starts_with('#') || line.starts_with(';'); // also between the lines of one setting
         if (is_comment || (line.empty() && !goes_on)) continue;
-        const bool begins = !std::exchange(goes_on, line.ends_with('\\'));
-        if (!begins) continue;
+        if (std::exchange(goes_on, line.ends_with('\\'))) continue;
         if (line.starts_with('[')) {
             section = line;
             continue;
@@ -263,9 +259,7 @@ void require_harmless_drop_in(const std::string &file, std::string_view text)
 {
     const std::vector<std::string> found = settings_in_the_way(text);
     if (found.empty()) return;
-    std::string keys;
-    for (const auto &key : found)
-        keys += (keys.empty() ? "" : ", ") + escape_for_display(key) + "=";
+    const auto keys = joined(found, ", ", [&](const auto &key) { return escape_for_display(key) + "="; });
     throw Failure(FailureKind::sandbox_method, "the host changes the session's unit: " + escape_for_display(file) + " sets " + keys +
                                                    ", which could weaken the sandbox. " + without_drop_ins);
 }

@@ -5,8 +5,6 @@
 
 #include "common/policy/policy.hpp"
 
-#include <iterator>
-
 namespace pi_agent {
 
 constexpr std::size_t gate_rule_limit = 1000;

@@ -99,8 +99,7 @@ enum class GitSigning { none, of_user, of_repository };
 
 // Notices for the user: at each start, and once for the repository.
 struct GitNotices {
-    std::vector<std::string> always;
-    std::vector<std::string> once;
+    std::vector<std::string> always, once;
     GitSigning unsigned_for = GitSigning::none; // whose settings ask for signatures that a session without a key cannot make
 };
 
@@ -147,8 +146,7 @@ constexpr std::size_t known_hosts_limit = 1024UL * 1024; // of the user's and of
 
 struct SshFiles {
     std::string key; // empty: there is no usable key
-    std::string signing_key;
-    std::string known_hosts;
+    std::string signing_key, known_hosts;
     std::vector<std::string> notices;
 
     static void fields(auto &archive, auto &self)
@@ -198,9 +196,7 @@ private:
 
 // Which directory of this host it is. The working directory's device is as in statx(2), a root's device as in stat(2).
 struct PlaceFacts {
-    std::uint64_t device;
-    std::uint64_t inode;
-    std::uint64_t mount;
+    std::uint64_t device, inode, mount;
     friend bool operator==(const PlaceFacts &, const PlaceFacts &) = default;
     static void fields(auto &archive, auto &self) { archive(self.device, self.inode, self.mount); }
 };

@@ -1,7 +1,7 @@
 // For tests/bench/sync: one config sync as a program of its own, as root, without the launch around it.
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include <iostream>
 #include <span>

@@ -1,6 +1,6 @@
 // Documents merged by key, over several starts of a session: a start without changes changes nothing, managed values win, and what the
 // agent alone changed stays.
-#include "runner/as_agent/documents.hpp"
+#include "runner/as_agent/writer.hpp"
 #include "support/property.hpp"
 
 #include <array>

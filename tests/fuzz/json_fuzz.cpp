@@ -1,6 +1,6 @@
 // A user's JSON: bounded objects and nothing else, the same with and without comments, and the managed values win and are merged once.
 #include "common/base/text.hpp"
-#include "runner/as_agent/documents.hpp"
+#include "runner/as_agent/writer.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

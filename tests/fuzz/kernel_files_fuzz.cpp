@@ -1,6 +1,6 @@
 // Lines of the kernel's in which users have a say by names: mounts and control groups are found as they are, or refused.
 #include "common/host/identity.hpp"
-#include "runner/root/kernel/control_group.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "support/property.hpp"
 
 #include <sstream>

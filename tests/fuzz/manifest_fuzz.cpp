@@ -1,6 +1,6 @@
 // The log of the config sync: whatever was done to it is there when it is read again, and one that is cut off or damaged is read as far as
 // it goes.
-#include "runner/as_agent/manifest.hpp"
+#include "runner/as_agent/writer.hpp"
 #include "support/property.hpp"
 
 #include <fuzzer/FuzzedDataProvider.h>

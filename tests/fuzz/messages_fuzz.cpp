@@ -1,7 +1,7 @@
 // Control messages between wrapper, runner and launcher, and questions about sessions: each is taken only in the one form in which it is
 // sent.
 #include "common/base/request.hpp"
-#include "runner/wire/session_messages.hpp"
+#include "runner/wire/answer.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

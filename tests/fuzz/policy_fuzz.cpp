@@ -8,7 +8,7 @@
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
-#include "runner/as_agent/documents.hpp"
+#include "runner/as_agent/writer.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -62,7 +62,7 @@ class Gate:
         theirs.close()
         os.close(says)
         send_record(self.channel, order(authorities, idle, 1))
-        self.port = 809  # as in a session (runner/plan/gate_plan.hpp); the network is this program's own
+        self.port = 809  # as in a session (runner/plan/sandbox_plan.hpp); the network is this program's own
         listener = socket.create_server(("127.0.0.1", self.port), backlog=512)
         socket.send_fds(self.channel, [number(LISTENER) + number(KINDS["reverse"]) + number(self.port)], [listener.fileno()])
         listener.close()

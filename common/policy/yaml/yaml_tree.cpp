@@ -70,8 +70,7 @@ ScalarMeaning meaning_of_plain(std::string_view text)
     if (is_prefixed_integer(text, "0x", "0123456789abcdefABCDEF") || is_prefixed_integer(text, "0o", "01234567")) return ScalarMeaning::odd;
     auto unsigned_text = text;
     skip_one(unsigned_text, "+-");
-    if (has_word(".inf .Inf .INF", unsigned_text) || has_word(".nan .NaN .NAN", text)) return ScalarMeaning::odd;
-    return meaning_of_number(text);
+    return has_word(".inf .Inf .INF", unsigned_text) || has_word(".nan .NaN .NAN", text) ? ScalarMeaning::odd : meaning_of_number(text);
 }
 
 // Refers to the text, and must not outlive it.
@@ -156,8 +155,7 @@ struct Progress {
 // Ends the parse of one file: nothing after it could be understood.
 struct Unreadable {
     Position where;
-    std::string problem;
-    std::string remedy;
+    std::string problem, remedy;
 };
 
 std::string expected_in(const YamlPlaces &places, std::size_t open)
@@ -188,14 +186,12 @@ Unreadable explain_yaml_error(const std::string &message, std::size_t index, con
     if (message.starts_with(UNKNOWN_ANCHOR) || message == ALIAS_NOT_FOUND || message == CHAR_IN_ALIAS || message == CHAR_IN_ANCHOR)
         return {where, "anchors and aliases (& and *) are not accepted", "write the value out, or put it in quotes"};
     if (message == UNKNOWN_TOKEN) return {where, "no value begins with " + found, "put it in quotes"};
-    if (message == MAP_VALUE) {
+    if (message == MAP_VALUE)
         return {where, "a ':' that belongs to no key",
                 "indent keys as their neighbours, with a ':' behind each; put a value with ': ' in it in quotes"};
-    }
-    if (message == END_OF_MAP || message == END_OF_SEQ) {
+    if (message == END_OF_MAP || message == END_OF_SEQ)
         return {where, std::string(message == END_OF_MAP ? "a key" : "'- ' and a value") + " expected, or the indentation of one above",
                 "indent it as its neighbours, and look for a missing ':' or quote"};
-    }
     if ((message == END_OF_MAP_FLOW || message == END_OF_SEQ_FLOW) && progress.open)
         return {where, expected_in(places, *progress.open) + ", found " + found, "close it, or put what belongs together in quotes"};
     if (message == FLOW_END && (rest.substr(0, 1) == "]" || rest.substr(0, 1) == "}"))
@@ -369,10 +365,9 @@ void require_clean_text(const std::string &file, std::string_view text)
                              "remove it; put the name of a group in quotes: \"%group\""};
         if (character.value == '\t' && indentation) throw Unreadable{where, "a tab in the indentation", "indent with spaces"};
         const bool windows_break = text.substr(0, 2) == "\r\n";
-        if ((character.value < 0x20 && character.value != '\t' && !line_break && !windows_break) || character.value == 0x7F) {
+        if ((character.value < 0x20 && character.value != '\t' && !line_break && !windows_break) || character.value == 0x7F)
             throw Unreadable{where, fmt::format("the control character \\x{:02x}", static_cast<unsigned>(character.value)),
                              "remove it, or write it as an escape within double quotes"};
-        }
         indentation = line_break || (indentation && character.value == ' ');
         column = line_break ? 1 : column + 1;
         if (line_break) ++line;

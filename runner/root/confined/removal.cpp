@@ -1,11 +1,6 @@
 // Removes what a session left: what accounts other than root own of it, and all of it where its runner could not (pi-agent-cleanup).
-#include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
-#include "runner/as_agent/home.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/root/confined/session_end.hpp"
-#include "runner/root/method/engine_host.hpp"
-#include "runner/root/session/scratch.hpp"
 
 #include <fstream>
 #include <random>
@@ -233,8 +228,7 @@ ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noe
 {
     const auto begin = [&] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
         const std::string parent_of_all = state_dir + "/" + scratch_parent;
-        const UniqueFd parent = open_trusted(parent_of_all, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
-        std::vector<std::string> ids = names_in(parent);
+        std::vector<std::string> ids = names_in(open_trusted(parent_of_all, O_RDONLY | O_DIRECTORY, "directory of temporary directories"));
         std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
         std::size_t orphans = 0;
         // A session makes its directory in /run first and removes it last: temporary files without one have no session.

@@ -84,8 +84,7 @@ void require_one_thread()
 // say.
 std::optional<bool> in_bounding_set(int capability)
 {
-    const int answer = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
-    if (answer >= 0) return answer != 0;
+    if (const int answer = prctl(PR_CAPBSET_READ, capability, 0, 0, 0); answer >= 0) return answer != 0;
     if (errno != EINVAL || capability <= *std::max_element(kept.begin(), kept.end()))
         throw_errno("asking for capability " + std::to_string(capability));
     return std::nullopt;

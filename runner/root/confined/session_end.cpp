@@ -1,7 +1,6 @@
 // Watches a session and its gate, and ends it: for the runner, for the administrator, and for whoever finds the remains of one.
 #include "runner/root/confined/session_end.hpp"
 
-#include "common/base/files.hpp"
 #include "runner/root/door/admission.hpp"
 
 #include <sys/file.h>
@@ -147,10 +146,7 @@ std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndO
     const Deadline deadline = in_seconds(forced_end_patience_seconds);
     for (const auto &order : left)
         finish_end(root, sessions, order, deadline);
-    std::vector<std::string> names;
-    for (const auto &order : wait_until(is_over, sessions, left, 0))
-        names.push_back(order.session);
-    return names;
+    return mapped(wait_until(is_over, sessions, left, 0), [&](const auto &order) { return order.session; });
 }
 
 void Ending::explain() noexcept
@@ -292,8 +288,7 @@ std::string GateWatch::hear()
 // Each packet costs this process a turn of its loop, whatever is in it. Only a gate that the agent has taken over says so many.
 bool GateWatch::says_too_much()
 {
-    const auto now = Clock::now();
-    if (now - counted_since_ >= std::chrono::seconds(1)) {
+    if (const auto now = Clock::now(); now - counted_since_ >= std::chrono::seconds(1)) {
         counted_since_ = now;
         heard_ = 0;
     }
@@ -334,8 +329,7 @@ void GateWatch::count(const GateDenial &denial)
 {
     if (!text_of(denial.reason).is_refusal) return;
     denied_.connections = sum_of(denied_.connections, denial.count);
-    const std::string place = place_of_denial(denial);
-    if (denied_.places.size() < counted_places || denied_.places.contains(place))
+    if (const std::string place = place_of_denial(denial); denied_.places.size() < counted_places || denied_.places.contains(place))
         denied_.places[place] = sum_of(denied_.places[place], denial.count);
 }
 
@@ -344,8 +338,7 @@ bool GateWatch::may_record()
 {
     if (!defence_is_on("bounded-denials")) return true;
     const auto now = Clock::now();
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - filled_).count();
-    if (seconds > 0) {
+    if (const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - filled_).count(); seconds > 0) {
         const auto fresh = static_cast<std::size_t>(std::min<std::int64_t>(seconds, recorded_at_once)) * recorded_each_second;
         tokens_ = std::min(recorded_at_once, tokens_ + fresh);
         filled_ = now;

@@ -1,12 +1,8 @@
 // Watches a session and its gate, and ends it: for the runner, for the administrator, and for whoever finds the remains of one.
 #pragma once
 
-#include "runner/plan/gate_plan.hpp"
-
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/method/sandbox.hpp"
-#include "runner/root/session/record.hpp"
-#include "runner/root/session/state_directory.hpp"
 
 namespace pi_agent {
 
@@ -206,7 +202,7 @@ void remove_session_with_scratch(const AsRoot &root, const std::string &id, int 
 // --- The placeholders that a session made in its user's project.
 
 // Removes them as the session's user. `session` is the directory of the session `id`, borrowed. Failures are recorded
-// (runner/root/session/record.hpp): what is left then has no effect, and a later session in the repository removes it.
+// (runner/root/session/session_directory.hpp): what is left then has no effect, and a later session in the repository removes it.
 class PlaceholderRemoval {
 public:
     PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) : root_(root), id_(std::move(id)), session_(session) {}

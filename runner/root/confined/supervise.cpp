@@ -1,5 +1,4 @@
 // The session's loop: wrapper, launcher inside, what confines it, and the runner's own termination.
-#include "common/base/files.hpp"
 
 #include "runner/root/confined/session_end.hpp"
 

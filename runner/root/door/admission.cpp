@@ -1,7 +1,6 @@
 // Who called and whether the accounts are fit; then letting in, or refusing.
 #include "runner/root/door/admission.hpp"
 
-#include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/view/root_tree.hpp"
@@ -22,8 +21,7 @@ template <typename Value>
 Value socket_option(FdRef channel, int option)
 {
     Value value{};
-    socklen_t length = sizeof value;
-    if (getsockopt(channel.get(), SOL_SOCKET, option, &value, &length) != 0 || length != sizeof value)
+    if (socklen_t length = sizeof value; getsockopt(channel.get(), SOL_SOCKET, option, &value, &length) != 0 || length != sizeof value)
         throw Failure(FailureKind::by_hand, "denied: standard input is not a socket of pi; pi runs this program; do not run it by hand");
     return value;
 }
@@ -54,8 +52,7 @@ void require_nobodys(const Policy &policy, const AccessRules &rules, const Accou
         throw Failure(FailureKind::agent_account, who + "is in the primary group of " + caller.name + remedy);
     for (const auto &entry : policy.users) {
         if (entry.is_group) continue;
-        const std::optional<Account> user = find_account(entry.name);
-        if (user && user->uid == agent.uid)
+        if (const std::optional<Account> user = find_account(entry.name); user && user->uid == agent.uid)
             throw Failure(FailureKind::agent_account,
                           who + "has the uid of " + entry.name + ", a user of the policy (" + to_string(entry.where) + ")" + remedy);
     }
@@ -80,8 +77,7 @@ void require_caller_is_no_agent(const Policy &policy, const Account &caller)
         else if (entry.run_as)
             names.push_back(*entry.run_as);
     for (const auto &name : names) {
-        const std::optional<Account> agent = find_account(name);
-        if (agent && agent->uid == caller.uid)
+        if (const std::optional<Account> agent = find_account(name); agent && agent->uid == caller.uid)
             throw Failure(FailureKind::caller, "denied: " + caller.name + " has the uid of " + name +
                                                    ", an agent's own account; pi cannot start inside a session");
     }

@@ -63,8 +63,7 @@ UniqueFd require_in_job(const AsRoot &root, const Account &caller, const Policy 
 
 // The conditions under which a start began: the policy, and what `pi-agentctl apply` and `remove` have done to this host.
 struct StartStamp {
-    std::string policy;
-    std::string host;
+    std::string policy, host;
 };
 StartStamp stamp_start(const Account &caller);
 

@@ -1,7 +1,6 @@
 // Takes back everything that a caller can choose for a program run by sudo.
 #include "runner/root/door/admission.hpp"
 
-#include "common/base/files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
 #include <linux/securebits.h>
@@ -89,8 +88,7 @@ void reset_memory_and_keys()
     // EPERM: the kernel never answers so. A container's filter does (docker's, without CAP_SYS_NICE), and it holds its callers, too.
     if (syscall(SYS_set_mempolicy, 0, nullptr, 0) != 0 && errno != ENOSYS && errno != EPERM) throw_errno("resetting the memory policy");
     if (personality(PER_LINUX) < 0) throw_errno("resetting the personality");
-    const int error = leave_session_keyring();
-    if (error != 0) throw SystemFailure(error, "leaving the caller's keyring");
+    if (const int error = leave_session_keyring(); error != 0) throw SystemFailure(error, "leaving the caller's keyring");
 }
 
 void reset_signals()

@@ -1,8 +1,5 @@
 // Brings an agent's home in order: its disk limit, the version that it is of, and the user's config.
-#include "runner/root/errand/start.hpp"
-
-#include "common/base/files.hpp"
-#include "runner/plan/gate_plan.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include <fmt/format.h>
 
@@ -218,11 +215,6 @@ std::string limit_text(const SaidLimit &said)
     return "limits.disk: " + said.text + " (" + to_string(said.where) + ")";
 }
 
-std::string in_mebibytes(std::uint64_t bytes)
-{
-    return std::to_string(bytes >> 20U) + " MiB";
-}
-
 // An administrator's own project quotas must not lose files to ours. Only what root alone can change counts: the agent may have given its
 // home any project, and that would be a way around the limit.
 std::string problem_of_project(FdRef directory, std::uint32_t own)
@@ -301,7 +293,7 @@ void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &st
 std::string notice_of_use(const SaidLimit &said, const std::optional<DiskUse> &use)
 {
     if (!use || use->bytes + room_to_work <= said.amount) return "";
-    return "nearly full: your agent has " + in_mebibytes(use->bytes) + " of its " + limit_text(said) +
+    return "nearly full: your agent has " + std::to_string(use->bytes >> 20U) + " MiB of its " + limit_text(said) +
            ", so its work may fail for want of space; remove what it does not need (pi-agentctl shell), or ask the administrator";
 }
 

@@ -1,8 +1,6 @@
 // Forked children under another identity, with deadlines.
 #include "runner/root/errand/errand.hpp"
 
-#include "common/base/files.hpp"
-
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -11,7 +9,6 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <exception>
 
 namespace pi_agent {
 

@@ -1,5 +1,5 @@
 // The receiver's end, what it opened, what ends a session that is being prepared, and the hand-over of its record.
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include "runner/as_user/project.hpp"
 
@@ -89,11 +89,6 @@ Request Receiver::request()
     return decode_request(child_.receive_long(request_patience_seconds + child_patience_seconds));
 }
 
-void Receiver::start_handover(FdRef control)
-{
-    send_packet(child_.channel(), "S", {control.get()}, in_seconds(child_patience_seconds));
-}
-
 ReceiverEvent Receiver::receive()
 {
     try {
@@ -129,11 +124,6 @@ void require_few_levels(const ShownTree &tree)
     throw Failure(FailureKind::too_large, "limit: " + escape_for_display(tree.path()) + " lies more than " + std::to_string(levels_limit) +
                                               " directories below its root, too deep to be shown alone (projects.scope: project); ask the "
                                               "administrator for a root nearer to it");
-}
-
-void require_unmasked(const ProjectsPolicy &projects, const std::string &top, const std::string &cwd)
-{
-    if (const auto refused = masked_start(projects, top, cwd)) throw Failure(FailureKind::masked, refused->text);
 }
 
 // A git directory elsewhere is shown only where the caller may have an agent anyway.
@@ -191,16 +181,6 @@ std::vector<const ShownTree *> OpenedProject::trees() const
     for (const auto &tree : git_directories)
         all.push_back(&tree);
     return all;
-}
-
-std::string ShownTree::path() const
-{
-    return inside.empty() ? root_path : root_path + "/" + inside;
-}
-
-std::string OpenedProject::directory() const
-{
-    return below.empty() ? shown.path() : join_path(shown.path(), below);
 }
 
 std::string OpenedProject::repository_path() const
@@ -263,7 +243,7 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     else
         project.shown = ShownTree{root.path, beneath(cwd_path, root.path), std::move(cwd), root.by_group};
     require_few_levels(project.shown);
-    require_unmasked(projects, project.shown.path(), cwd_path);
+    if (const auto refused = masked_start(projects, project.shown.path(), cwd_path)) throw Failure(FailureKind::masked, refused->text);
     if (!project.shown.inside.empty()) project.root_directory = std::move(roots.descriptors[allowed]);
     project.below = beneath(cwd_path, project.shown.path());
     if (!in_repository) return project;

@@ -1,10 +1,8 @@
 // Has a child, as the caller, read what policy and caller name, and ask git; checks the answers; and root's own read of providers' keys.
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 
-#include "common/base/files.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/wire/gate_messages.hpp"
 
 namespace pi_agent {
 
@@ -30,11 +28,6 @@ DetachedMount make_place_for_copies(const AsRoot &root, const Account &user)
 {
     throw Failure(FailureKind::named_place, escape_for_display(rule.key_file.path) + " (" + to_string(rule.key_file.where) +
                                                 "), the key of " + rule.name + ", " + problem);
-}
-
-bool is_of_keys(char byte)
-{
-    return byte > ' ' && byte <= '~';
 }
 
 constexpr const char *ssh_inside = "run/pi-agent/ssh";
@@ -87,7 +80,8 @@ std::string read_provider_key(const ProviderRule &rule)
     if (key.ends_with('\n')) key.pop_back();
     if (key.ends_with('\r')) key.pop_back();
     if (key.empty()) refuse(rule, "is empty; write the key into it, on one line");
-    if (!std::all_of(key.begin(), key.end(), is_of_keys)) refuse(rule, "has more than a key; write the key alone into it, on one line");
+    if (!std::all_of(key.begin(), key.end(), [](char byte) { return byte > ' ' && byte <= '~'; }))
+        refuse(rule, "has more than a key; write the key alone into it, on one line");
     return key;
 }
 
@@ -249,8 +243,7 @@ HostFilesReader::HostFilesReader(const AsRoot &root, const Account &agent, const
 
 std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, const std::vector<std::string> &left_out)
 {
-    std::vector<std::string> notices;
-    std::vector<std::string> links;
+    std::vector<std::string> notices, links;
     if (!child_) return notices;
     for (const auto &name : shown_etc_files()) {
         const auto file = decode_fields<EtcFile>(child_->receive_long(child_patience_seconds));

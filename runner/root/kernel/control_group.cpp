@@ -1,9 +1,7 @@
 // Control groups: where those of systemd's units are and what is in them, and those that a session makes of its own.
-#include "runner/root/kernel/control_group.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
-#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <csignal>
@@ -171,8 +169,7 @@ bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string
     for (std::string line; std::getline(groups, line);) {
         const auto [hierarchy, group] = split_line(line);
         if (!defence_is_on("scope-place") && group.ends_with(unit)) return true;
-        const auto top = tops.find(hierarchy);
-        if (top != tops.end() && group == top->second + place) ++inside;
+        if (const auto top = tops.find(hierarchy); top != tops.end() && group == top->second + place) ++inside;
     }
     return inside > 0 && inside == tops.size();
 }
@@ -197,8 +194,7 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
     for (std::string line; std::getline(groups, line);) {
         const auto [hierarchy, group] = split_line(line);
         if (!is_systemds_own(hierarchy) || !group.ends_with(own)) continue;
-        const std::string place = group.substr(0, group.size() - own.size()) + "/" + sibling;
-        return group_at(hierarchy == unified_hierarchy, place);
+        return group_at(hierarchy == unified_hierarchy, group.substr(0, group.size() - own.size()) + "/" + sibling);
     }
     return std::nullopt;
 }
@@ -273,10 +269,7 @@ std::vector<std::string> groups_below(const std::string &directory)
 std::vector<std::string> words_in(const std::string &path)
 {
     std::ifstream file(path);
-    std::vector<std::string> words;
-    for (std::string word; file >> word;)
-        words.push_back(word);
-    return words;
+    return {std::istream_iterator<std::string>(file), {}};
 }
 
 std::optional<std::uint64_t> number_in(const std::vector<std::string> &words, std::size_t index)

@@ -44,9 +44,7 @@ std::optional<std::vector<std::string>> words_of(const std::string &status, cons
         if (line.compare(0, name.size() + 1, name + ":") != 0) continue;
         if (found) return std::nullopt;
         std::istringstream words(line.substr(name.size() + 1));
-        found.emplace();
-        for (std::string word; words >> word;)
-            found->push_back(word);
+        found.emplace(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
     }
     return found;
 }
@@ -89,8 +87,7 @@ void require_unified(bool is_unified, const NetworkPolicy &network)
 // Percent of one processor, rounded up.
 std::optional<std::uint64_t> share_of_cpu(std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period)
 {
-    if (!quota || !period || *period == 0) return std::nullopt;
-    return (*quota * 100 + *period - 1) / *period;
+    return quota && period && *period != 0 ? std::optional((*quota * 100 + *period - 1) / *period) : std::nullopt;
 }
 
 std::optional<std::uint64_t> cpu_in(const ControlGroup &group)
@@ -380,8 +377,7 @@ UnitUsage usage_of(const ControlGroup &group)
     UnitUsage usage;
     if (!group.is_unified) return usage;
     usage.memory_peak = number_in(words_in(group.path + "/memory.peak"));
-    const auto times = counters_in(group.path + "/cpu.stat");
-    if (times.contains("usage_usec")) usage.cpu_usec = times.at("usage_usec");
+    if (const auto times = counters_in(group.path + "/cpu.stat"); times.contains("usage_usec")) usage.cpu_usec = times.at("usage_usec");
     return usage;
 }
 

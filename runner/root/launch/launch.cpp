@@ -1,5 +1,4 @@
 // The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
 
 namespace pi_agent {

@@ -1,7 +1,5 @@
 // Asks for the sandbox and the gate, works while they are built, tells the user the notices of the start, and composes the launch record.
-#include "common/base/files.hpp"
 #include "runner/inside/canary_plan.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
 
 #include <tuple>

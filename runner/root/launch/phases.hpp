@@ -5,8 +5,6 @@
 #include "runner/root/confined/session_end.hpp"
 
 #include "runner/root/door/admission.hpp"
-#include "runner/root/errand/start.hpp"
-#include "runner/root/method/session_units.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 namespace pi_agent {

@@ -1,5 +1,5 @@
 // Asks docker's daemon over its socket.
-#include "runner/root/method/engine_host.hpp"
+#include "runner/root/method/sandbox.hpp"
 
 #include "common/host/beneath.hpp"
 
@@ -64,9 +64,8 @@ int status_of(const std::string &text)
 {
     int status = 0;
     const std::size_t space = text.find(' ');
-    const char *end = text.data() + text.size();
-    if (text.compare(0, 7, "HTTP/1.") != 0 || space == std::string::npos ||
-        std::from_chars(text.data() + space + 1, end, status).ec != std::errc())
+    if (const char *end = text.data() + text.size(); text.compare(0, 7, "HTTP/1.") != 0 || space == std::string::npos ||
+                                                     std::from_chars(text.data() + space + 1, end, status).ec != std::errc())
         refuse(text.empty() ? "it closed the connection without an answer" : strange_answer);
     return status;
 }

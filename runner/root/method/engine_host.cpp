@@ -1,6 +1,5 @@
 // Asks docker's daemon for what a session needs, or reads the lists that root's podman keeps of images and their layers, without running
 // podman. And shows the session's view over an image.
-#include "runner/root/method/engine_host.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
@@ -70,9 +69,7 @@ EngineHost require_docker(const AsRoot &root, const SandboxPolicy &policy)
 
 // "host:5000/a/b", ":12" and "@sha256:…": the second begins after the last slash.
 struct ImageName {
-    std::string repository;
-    std::string tag;
-    std::string digest;
+    std::string repository, tag, digest;
 };
 
 ImageName parse_image_name(const std::string &text)
@@ -275,14 +272,12 @@ std::string require_plain_image(const nlohmann::json &description, const Sandbox
     const nlohmann::json config = description.value("Config", nlohmann::json::object());
     const nlohmann::json variables = config.is_object() ? config.value("Env", nlohmann::json()) : nlohmann::json();
     for (const auto &variable : variables) {
-        const std::string text = variable.is_string() ? variable.get<std::string>() : "";
-        if (text.compare(0, 5, "PATH=") != 0)
+        if (const std::string text = variable.is_string() ? variable.get<std::string>() : ""; text.compare(0, 5, "PATH=") != 0)
             refuse_image(policy,
                          "sets the variable " + escape_for_display(text.substr(0, text.find('='))) +
                              ", which would reach the launcher too; use an image that sets no variables (docker import makes such)");
     }
-    const nlohmann::json volumes = config.is_object() ? config.value("Volumes", nlohmann::json()) : nlohmann::json();
-    if (!volumes.empty())
+    if (const nlohmann::json volumes = config.is_object() ? config.value("Volumes", nlohmann::json()) : nlohmann::json(); !volumes.empty())
         refuse_image(
             policy, "declares volumes, which the agent would see beside its view; use an image without volumes (docker import makes such)");
     return id;
@@ -300,8 +295,7 @@ std::vector<Bind> show_tree(const SandboxPlan &plan)
         if (std::find(filled.begin(), filled.end(), name) != filled.end()) continue;
         if (fstatat(top.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("looking at the session's tree");
         if (S_ISLNK(facts.st_mode)) {
-            const std::string tree = program_tree_of(top, name);
-            if (!tree.empty()) show("/" + tree, "/" + name);
+            if (const std::string tree = program_tree_of(top, name); !tree.empty()) show("/" + tree, "/" + name);
         } else if (S_ISDIR(facts.st_mode)) {
             show("/" + name, "/" + name);
         }

@@ -1,5 +1,5 @@
 // Makes a session's own network lead to its gate, and nowhere else.
-#include "runner/root/method/session_units.hpp"
+#include "runner/root/method/sandbox.hpp"
 
 #include "runner/root/mount/mounts.hpp"
 
@@ -325,8 +325,7 @@ GateSockets open_gate_sockets(const AsRoot &root, FdRef network_namespace, const
 {
     require_own(network_namespace); // in the host's, every address of the world would become this host's
     GateSockets sockets;
-    UniqueFd v4;
-    UniqueFd v6;
+    UniqueFd v4, v6;
     with_network_of(root, network_namespace, [&] { listen_in_session(sockets, v4, v6, host_ports); });
     sockets.lookup = direct_to_gate(root, network_namespace, v4, v6);
     add(sockets, ListenerKind::transparent, 0, std::move(v4));

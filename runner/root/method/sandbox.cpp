@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <sys/epoll.h>
@@ -199,7 +198,7 @@ void Sandbox::require_limits(const LimitsPolicy &limits)
                                           "(cgroups(7))?");
 }
 
-// Asks the kernel while there is a group: systemd's answer takes long where it matters (systemd_bus.hpp). Empty where there is neither.
+// Asks the kernel while there is a group: systemd's answer takes long where it matters. Empty where there is neither.
 UnitUsage Sandbox::usage()
 {
     return if_it_can_be_read([&] {

@@ -1,11 +1,128 @@
-// One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Each method starts and ends it in
-// its own file (sandbox_*.cpp). The checks against the kernel, and the words for people, are the same code for all.
+// The ways to run a session's agent, the units that systemd makes for it, and what engines and systemd answer.
 #pragma once
 
-#include "runner/root/kernel/control_group.hpp"
-#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 namespace pi_agent {
+
+// --- The one seam towards systemd (org.freedesktop.systemd1(5)). Only its source uses sdbus-c++. Every text that leaves here is in the
+// property alphabet.
+
+struct CompanionUnit {
+    std::string name;
+    std::vector<UnitProperty> properties;
+};
+
+// Borrowed, copied by systemd. An empty one is what the service's properties say.
+struct ServiceStreams {
+    FdRef input, output, error;
+};
+
+class SystemdBus {
+public:
+    // Throws Failure(unavailable) when systemd does not answer.
+    explicit SystemdBus(const AsRoot &root);
+    SystemdBus(const SystemdBus &) = delete;
+    SystemdBus &operator=(const SystemdBus &) = delete;
+    ~SystemdBus();
+
+    // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (host_facts.hpp) does.
+    void request_scope(const std::string &name, const std::vector<UnitProperty> &properties);
+    // Of the version that runs. And that version in systemd's own words, for any account.
+    const SystemdFeatures &features();
+    static std::string version_for_anybody();
+    // From here on service_result() is about this service. Call it before start_service(), so that it misses nothing.
+    void watch_service(const std::string &name);
+    // Queues the start, with another unit that it needs.
+    void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
+                       const ServiceStreams &streams);
+    // The same for a service alone. Where it does not wait for the answer, which takes systemd 3 ms, nobody hears of a refusal: ask again.
+    void start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams,
+                       bool waits = true);
+    // Queues the stop; a unit that is gone is fine.
+    void stop_unit(const std::string &name);
+    bool unit_exists(const std::string &name);
+    // The host's own files that change the unit; none where there is no such unit.
+    std::vector<std::string> drop_ins(const std::string &name);
+    // Of the service that is watched.
+    SandboxResult service_result();
+    // As systemd reports it, also after the end. Leaves out what it does not count, or does not know yet (MemoryPeak: from 255 on).
+    UnitUsage service_usage();
+
+    // For poll(2): wait for input on fd until next_look(), then call process().
+    [[nodiscard]] FdRef fd() const;
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const;
+    void process();
+
+private:
+    struct Connection;
+    std::unique_ptr<Connection> connection_;
+    std::optional<SystemdFeatures> features_; // once it was asked
+};
+
+// --- Whether root's podman or docker can hold a session here, asked at every launch before anything is mounted; and how the session's view
+// lies over the root directory of an image.
+
+struct EngineHost {
+    EngineImage image = {};
+    // The links at the top of podman's image, and where they lead: "lib", "usr/lib".
+    std::map<std::string, std::string> links = {};
+    gid_t docker_group = 0; // besides root, may ask docker's daemon
+};
+
+// With the policy's image, if it names one. Throws Failure with the reason and the remedy: also where a program of the engine's is missing.
+EngineHost require_engine(const AsRoot &root, const SandboxPolicy &policy);
+
+// The id in the daemon's description of an image. Throws Failure(unavailable) where the image brings more than files: the launcher, and the
+// agent, would get its variables and volumes.
+std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy);
+
+// The id of the image that `name` means in podman's list of images (images.json of containers-storage); empty if it lacks that. A name
+// without a registry means one of this host's own (localhost), or one of docker.io, in this order.
+std::string find_podman_image(const nlohmann::json &list, const std::string &name);
+
+// The layers of an image, the topmost first, by podman's lists of images and layers; none where a layer is missing.
+std::vector<std::string> layers_of_image(const nlohmann::json &images, const nlohmann::json &layers, const std::string &id);
+
+// What is bound over an image's root directory: every directory at the top of the plan's tree, except those that the plan's binds or the
+// engine fill; symlinks to programs as the directories that they lead to; and the plan's late files, which are made empty here. Makes the
+// mount points for the plan's binds in the tree.
+std::vector<Bind> show_tree(const SandboxPlan &plan);
+
+// `tree` without what a link at the top of podman's image leads to already. podman mounts in no order at the top, so at another link a part
+// of the tree could cover another part: throws Failure(unavailable) where the image has one. `top`: the plan's root directory.
+std::vector<Bind> lay_over_links(std::vector<Bind> tree, const std::string &top, const EngineHost &host, const SandboxPolicy &policy);
+
+// --- Asks docker's daemon over its socket, as root and without running a program: a few questions of its API and removals, with bounds.
+
+// The group that may ask the daemon, which is root's power; 0 where only root may. Throws Failure(unavailable) where there is no socket,
+// and Failure(configuration) where others than root and the group docker may write to it.
+gid_t require_docker_socket(const AsRoot &root);
+
+struct DockerAnswer {
+    int status = 0; // of HTTP
+    nlohmann::json body;
+};
+
+// `path` is in the alphabet of URLs. Throws Failure(unavailable) when the daemon gives no answer that can be read.
+DockerAnswer ask_docker(const AsRoot &root, const std::string &path, Deadline deadline);
+
+// Removes a container, whatever its state. best_effort: one that has ended is gone already, and the daemon may be gone.
+void remove_container(const AsRoot &root, const std::string &name, Deadline deadline) noexcept;
+
+// Names ("/pi-agent-…") of containers that exist and do not run. Throws Failure(unavailable), also where the daemon describes one in
+// another way.
+std::vector<std::string> ended_containers(const AsRoot &root, Deadline deadline);
+std::vector<std::string> parse_ended_containers(const std::string &text);
+
+// Removes none that runs by now: the daemon refuses that. One that is gone is fine. Throws Failure(unavailable).
+void remove_ended_container(const AsRoot &root, const std::string &name, Deadline deadline);
+
+// Parses an answer as the daemon sends it, a list or an object. Throws Failure(unavailable).
+DockerAnswer parse_docker_answer(const std::string &text, bool is_list = false);
+
+// --- One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Each method starts and ends it
+// in its own file (sandbox_*.cpp). The checks against the kernel, and the words for people, are the same code for all.
 
 // What a program writes into a pipe: its beginning, without newlines at the end.
 class Overheard {
@@ -138,7 +255,7 @@ public:
     SystemdSandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user);
 
     void leave_callers_group(const std::function<void()> &meanwhile) override;
-    void start(const SandboxPlan &plan, FdRef launcher) override;
+    void start(const SandboxPlan &plan, FdRef launcher) override { start_unit(plan, {launcher, FdRef(-1), FdRef(-1)}); }
     void stop() override;
     SandboxResult result() override { return systemd().service_result(); }
     void process() override { systemd().process(); }
@@ -188,5 +305,64 @@ void require_method_programs(SandboxMethod method);
 // Writes the command line of bwrap or of an engine into a file in memory, as NUL-terminated texts: every user can read an argv, and a
 // property of a unit cannot hold a comma. `program` names it, for messages too. Throws SystemFailure.
 UniqueFd write_arguments(const std::string &program, const std::vector<std::string> &arguments);
+
+// --- Moves the runner out of its caller's control group.
+
+// Has systemd move this process into the scope of this session's name, and runs `meanwhile` while it does. A process that ends during the
+// move leaves its scope behind, empty and for ever. So this waits for the move, whatever fails meanwhile. Only the scope's user can then
+// still kill the process (cgroup.kill), so the empty scopes of others are stopped (best_effort: what fails is recorded).
+void move_into_scope(SystemdBus &systemd, const std::string &session_id, Uid user, const std::function<void()> &meanwhile);
+
+// Empty scopes of runners, of all users, a bounded number at once. Throws where nobody can tell.
+std::vector<std::string> find_empty_scopes(SystemdBus &systemd);
+
+// --- What a running session uses at this moment, from the kernel.
+
+// `runner` is the process that runs it. Empty where the session has no control group of its own: before its sandbox has started, after it
+// has ended, and under bwrap where root cannot write the hierarchy.
+SessionUsage usage_of_session(const std::string &session_id, pid_t runner);
+
+// --- The gate of one session: its unit, the channel to it, and what must stay open for it.
+
+// Sockets in the session's network namespace, for the gate outside of it.
+struct GateSockets {
+    std::vector<ReceivedListener> listeners;
+    UniqueFd lookup; // while it is open, connections arrive at the listeners
+};
+
+// Call it when the launcher runs, and before it has started anything: then nobody else can have taken a port there. Makes every address
+// local there, IPv4 and IPv6, and listens; `host_ports`: of the host's own loopback that the policy names, found at the same ports inside.
+// Throws Failure for the host's own network, and where the kernel cannot do it: without it the session reaches nothing at all.
+GateSockets open_gate_sockets(const AsRoot &root, FdRef network_namespace, const std::vector<std::uint16_t> &host_ports);
+
+class SessionGate {
+public:
+    // Begins to start it. It waits for its order. Borrows the sandbox.
+    SessionGate(Sandbox &sandbox, GateRoot root);
+    SessionGate(const SessionGate &) = delete;
+    SessionGate &operator=(const SessionGate &) = delete;
+    // Waits for the end of one that was not opened: systemd may still be making its file system, in a directory of the session that is
+    // removed next. An open one ends with its channel, and nobody waits.
+    ~SessionGate();
+    // Call it when the launcher runs, and before it has started anything. Opens the gate's listeners in the session's network, hands them
+    // over with the order, and returns when the gate serves. Throws Failure(unavailable) when it does not. The caller forgets the keys.
+    void open(const AsRoot &root, GateOrder &order, const std::vector<std::uint16_t> &host_ports);
+    // Ends it, whatever it does: with the kernel alone. Throws.
+    void kill();
+    // Closed, the gate ends.
+    [[nodiscard]] FdRef channel() const { return channel_; }
+    // What the gate says afterwards comes here, and its end.
+    [[nodiscard]] FdRef said() const { return said_; }
+
+private:
+    void end();
+
+    Sandbox &sandbox_;
+    const GateRoot root_;
+    bool is_open_ = false;
+    UniqueFd channel_; // takes in nothing that the gate sends
+    UniqueFd said_;
+    UniqueFd lookup_; // without it, connections to other addresses are refused
+};
 
 } // namespace pi_agent

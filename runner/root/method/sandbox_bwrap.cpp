@@ -1,8 +1,6 @@
 // sandbox.method bwrap: runs bubblewrap as root, and knows when everything in it has ended.
 #include "common/base/build_settings.hpp"
 
-#include "common/base/files.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
@@ -10,7 +8,6 @@
 #include <fmt/ranges.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <nlohmann/json.hpp>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -119,8 +116,7 @@ bool raise_oom_score()
 [[noreturn]] void become_keeper(const std::vector<char *> &arguments, int end_of_runner)
 {
     if (dup2(end_of_runner, STDIN_FILENO) < 0 || close_range(3, ~0U, 0) != 0) _exit(1);
-    const pid_t pid = fork();
-    if (pid != 0) _exit(pid < 0 ? 1 : 0);
+    if (const pid_t pid = fork(); pid != 0) _exit(pid < 0 ? 1 : 0);
     setsid();
     unblock_signals();
     execve(build::cleanup_path, arguments.data(), no_environment);
@@ -330,8 +326,7 @@ void require_bwrap(const AsRoot &root)
                       "root of this container cannot mount or cannot become the agent's account (it lacks " +
                           fmt::to_string(fmt::join(missing, ", ")) +
                           "), which sandbox.method bwrap needs; start the container with these capabilities, or choose another method");
-    const std::vector<std::string> refused = refused_mount_calls(root);
-    if (!refused.empty())
+    if (const std::vector<std::string> refused = refused_mount_calls(root); !refused.empty())
         throw Failure(FailureKind::sandbox_method,
                       "a system-call filter around this container refuses " + fmt::to_string(fmt::join(refused, ", ")) +
                           ", which sandbox.method bwrap needs; start the container with a seccomp profile that "

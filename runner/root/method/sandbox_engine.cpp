@@ -1,10 +1,7 @@
 // sandbox.method podman and docker: root's engine makes one container around the session's view inside of the session's transient unit. The
 // container's root directory is that view (podman), or the root directory of an image that the policy names, with the view over it.
-#include "common/base/files.hpp"
-#include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"
-#include "runner/root/session/record.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <csignal>
 #include <fstream>

@@ -1,9 +1,7 @@
 // The units of a session: its own, the runner's scope, and its gate.
-#include "runner/root/method/session_units.hpp"
+#include "runner/root/method/sandbox.hpp"
 
-#include "common/base/files.hpp"
-#include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/session/record.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <fstream>
 #include <sys/socket.h>
@@ -131,11 +129,6 @@ void SystemdSandbox::leave_callers_group(const std::function<void()> &meanwhile)
         if (features.private_pids) facts_.namespaces.emplace_back("pid");
         facts_.known_ids = features.identity_ids ? identity_ids : 0; // only this method makes a user namespace
     });
-}
-
-void SystemdSandbox::start(const SandboxPlan &plan, FdRef launcher)
-{
-    start_unit(plan, {launcher, FdRef(-1), FdRef(-1)});
 }
 
 void SystemdSandbox::start_unit(const SandboxPlan &plan, const ServiceStreams &streams)

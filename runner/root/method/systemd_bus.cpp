@@ -1,5 +1,5 @@
 // The one seam towards systemd; serves sdbus-c++ 1.2 and 2.x.
-#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/method/sandbox.hpp"
 
 #include <sdbus-c++/sdbus-c++.h>
 #include <sys/socket.h>
@@ -78,23 +78,25 @@ struct ToVariant {
     sdbus::Variant operator()(const BindList &value) const
     {
         constexpr std::uint64_t recursive = 1U << 14U; // MS_REC, as systemd.exec(5) "rbind"
-        std::vector<sdbus::Struct<std::string, std::string, bool, std::uint64_t>> list;
-        for (const auto &bind : value.binds)
-            list.emplace_back(safe(bind.source), safe(bind.target), bind.may_be_missing, recursive);
+        const auto list = mapped(value.binds, [&](const auto &bind) {
+            return sdbus::Struct<std::string, std::string, bool, std::uint64_t>(safe(bind.source), safe(bind.target), bind.may_be_missing,
+                                                                                recursive);
+        });
         return sdbus::Variant(list);
     }
     sdbus::Variant operator()(const PairList &value) const
     {
-        std::vector<sdbus::Struct<std::string, std::string>> list;
-        for (const auto &[first, second] : value.entries)
-            list.emplace_back(safe(first), safe(second));
+        const auto list = mapped(value.entries, [](const auto &entry) {
+            return sdbus::Struct<std::string, std::string>(safe(entry.first), safe(entry.second));
+        });
         return sdbus::Variant(list);
     }
     sdbus::Variant operator()(const AddressRanges &value) const
     {
-        std::vector<sdbus::Struct<std::int32_t, std::vector<std::uint8_t>, std::uint32_t>> list;
-        for (const auto &range : value.ranges)
-            list.emplace_back(range.is_v6() ? AF_INET6 : AF_INET, range.address, range.prefix);
+        const auto list = mapped(value.ranges, [&](const auto &range) {
+            return sdbus::Struct<std::int32_t, std::vector<std::uint8_t>, std::uint32_t>(range.is_v6() ? AF_INET6 : AF_INET, range.address,
+                                                                                         range.prefix);
+        });
         return sdbus::Variant(list);
     }
     sdbus::Variant operator()(const ExitStatuses &value) const

@@ -53,8 +53,7 @@ constexpr std::uint64_t id_count = 4'294'967'295; // 2^32 - 1: the last one mean
 
 std::string line(std::uint64_t inside, std::uint64_t outside, std::uint64_t count)
 {
-    if (count == 0) return "";
-    return std::to_string(inside) + " " + std::to_string(outside) + " " + std::to_string(count) + "\n";
+    return count == 0 ? "" : std::to_string(inside) + " " + std::to_string(outside) + " " + std::to_string(count) + "\n";
 }
 
 void write_map(const std::string &path, const std::string &text)
@@ -104,8 +103,7 @@ public:
         std::optional<Packet> packet = receive_packet(channel_, in_seconds(holder_patience_seconds));
         if (!packet || packet->fds.size() != 1)
             throw Failure(ExitStatus::system_failure, "the process that holds the id map could not open its user namespace");
-        UniqueFd own = std::move(packet->fds.front());
-        return own;
+        return std::move(packet->fds.front());
     }
 
 private:

@@ -1,15 +1,10 @@
 // Answers users about their own sessions, and looks at sessions and at what is kept.
 #include "runner/root/own/questions.hpp"
 
-#include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/as_agent/home.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/method/session_units.hpp"
-#include "runner/root/session/scratch.hpp"
 
 #include <linux/magic.h>
 #include <sys/resource.h>
@@ -138,9 +133,7 @@ SessionView look_at(FdRef session, const LiveSession &live)
 HomeSize measure_as_agent(const AsRoot &root, const std::string &what, const Account &agent, const std::vector<FdRef> &directories,
                           const std::vector<std::string> &caches)
 {
-    std::vector<int> keep;
-    for (const auto directory : directories)
-        keep.push_back(directory.get());
+    const auto keep = mapped(directories, [&](const auto directory) { return directory.get(); });
     Child child(root, "look at " + what + " of " + agent.name, agent, keep, [&](const AsUser &self, FdRef channel) {
         fault_point("measuring");
         HomeSize size;

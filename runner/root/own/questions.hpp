@@ -1,7 +1,7 @@
 // Answers users about their own sessions, and looks at sessions and at what is kept.
 #pragma once
 
-#include "runner/root/session/record.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 namespace pi_agent {
 

@@ -1,16 +1,13 @@
 // The record of a start, and the session's own locked file that stands for the `ended` that is not recorded yet.
-#include "runner/root/session/record.hpp"
+#include "runner/root/session/session_directory.hpp"
 
-#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "runner/root/session/state_directory.hpp"
 
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
-#include <nlohmann/json.hpp>
 #include <sys/file.h>
 #include <sys/xattr.h>
 

@@ -1,11 +1,9 @@
 // The temporary directories of one session, and the project quotas that hold them.
-#include "runner/root/session/scratch.hpp"
 
-#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/state_directory.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <linux/dqblk_xfs.h>
 #include <linux/quota.h>
@@ -233,8 +231,7 @@ std::string problem_of_number(const AsRoot & /*root*/, std::uint32_t project)
     for (const auto &[file, column] : {std::pair<std::string, std::size_t>("/etc/projid", 1), {"/etc/projects", 0}}) {
         const auto text = if_there([&, &path = file] { return read_trusted_file(path, projects_limit, "list of projects"); });
         for (const auto line : split(text, '\n')) {
-            const auto fields = split(line, ':');
-            if (fields.size() > column && to_number<std::uint32_t>(fields[column]) == project)
+            if (const auto fields = split(line, ':'); fields.size() > column && to_number<std::uint32_t>(fields[column]) == project)
                 return "the project " + std::to_string(project) + ", which its agent has, is another's in " + file +
                        "; give that one a smaller number";
         }

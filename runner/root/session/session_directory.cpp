@@ -2,11 +2,8 @@
 #include "runner/root/session/session_directory.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/state_directory.hpp"
 
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -197,8 +194,7 @@ struct flock byte_of(Uid user, short type)
 
 std::string make_session_id()
 {
-    if (!defence_is_on("unique-session-id")) return std::string(32, 'a');
-    return random_hex(16);
+    return !defence_is_on("unique-session-id") ? std::string(32, 'a') : random_hex(16);
 }
 
 UniqueFd open_sessions()
@@ -262,11 +258,6 @@ UniqueFd SessionDirectory::make_file(const std::string &name) const
     UniqueFd file = open_or_throw("creating a file in the session directory", fd_, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
     if (fchmod(file.get(), 0444) != 0) throw_errno("setting the mode of a file in the session directory");
     return file;
-}
-
-void SessionDirectory::write_file(const std::string &name, const std::string &content) const
-{
-    write_whole(make_file(name), content, "/" + name);
 }
 
 UniqueFd SessionDirectory::make_late_file(const std::string &name) const

@@ -1,8 +1,6 @@
 // A user's state directory, the locks on its files, messages to the wrapper, and which version used a home last.
-#include "runner/root/session/state_directory.hpp"
+#include "runner/root/session/session_directory.hpp"
 
-#include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/writer.hpp"
 
 #include <linux/magic.h>
@@ -73,10 +71,7 @@ constexpr std::size_t marks_limit = 4096; // bytes: some two hundred places
 
 std::string mark_of(const std::vector<std::string> &notices)
 {
-    std::string all;
-    for (const auto &notice : notices)
-        all += notice + '\n';
-    return std::to_string(std::hash<std::string>()(all));
+    return std::to_string(std::hash<std::string>()(joined(notices, "", [](const auto &notice) { return notice + '\n'; })));
 }
 
 // A file that root owns, in a directory for root alone. It has no lock: two starts at the same time may both send a notice, and neither
@@ -250,8 +245,7 @@ std::vector<std::string> untold_of(const StateDirectory &state, const char *abou
         named.push_back(place);
         const std::string mark = mark_of(named) + '\n';
         std::string marks = read_whole(file, marks_limit, about);
-        const std::size_t found = marks.find(mark);
-        if (found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return true;
+        if (const std::size_t found = marks.find(mark); found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return true;
         marks += mark;
         while (marks.size() > marks_limit)
             marks.erase(0, marks.find('\n') + 1); // the oldest place

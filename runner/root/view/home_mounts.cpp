@@ -1,7 +1,4 @@
 // Shows the host's directories, and what a session sees of its user's home.
-#include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
-#include "runner/as_agent/home.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 namespace pi_agent {
@@ -52,12 +49,6 @@ void show_package_data(const AsRoot &root, const SessionDirectory &session)
     }
 }
 
-// In the session's directory, where the future /run is beside the root (root_tree.cpp).
-std::string place_of_link(const std::string &path)
-{
-    return is_within(path, "/run") ? path.substr(1) : "root" + path;
-}
-
 // `directory`: /etc, or one in it that leads to what is shown.
 void show_part_of_etc(const AsRoot &root, const SessionDirectory &session, const std::string &directory, std::vector<LateMount> &late)
 {
@@ -100,8 +91,7 @@ void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
 {
     struct stat facts {};
     if (stat(build::sudo_path, &facts) != 0) return; // an administrator who uses another one may leave this path empty
-    const std::string path = resolve_trusted(build::sudo_path, "host's sudo").canonical;
-    if (is_shown(HostView{}, path))
+    if (const std::string path = resolve_trusted(build::sudo_path, "host's sudo").canonical; is_shown(HostView{}, path))
         late.push_back(
             {clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
 }
@@ -192,7 +182,8 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
     for (const auto &link : links)
         if (std::none_of(program_trees.begin(), program_trees.end(),
                          [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
-            session.make_link(place_of_link(link.first), link.second);
+            session.make_link(is_within(link.first, "/run") ? link.first.substr(1) : "root" + link.first,
+                              link.second); // root_tree.cpp makes /run beside the root
     return late;
 }
 

@@ -1,7 +1,4 @@
 // Plans what of the host a session sees, its device nodes among it, and mounts nothing.
-#include "common/base/build_settings.hpp"
-#include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 namespace pi_agent {
@@ -18,11 +15,6 @@ constexpr mode_t group_may = S_IRGRP | S_IWGRP;
 // Of the groups that open the host, these open only devices. A session's view and control group keep those devices from it, except the
 // nodes that the policy names.
 constexpr std::string_view groups_of_devices = "audio cdrom dialout kvm plugdev render vboxusers video";
-
-bool may_be_sessions(Gid group)
-{
-    return !is_privileged_group(group) || has_word(groups_of_devices, group_name(group).value_or(""));
-}
 
 std::vector<std::string> sorted_names(FdRef directory)
 {
@@ -85,7 +77,8 @@ struct NodeSearch {
         found.nodes.push_back(path);
         if ((facts.st_mode & all_may) == all_may) return;
         const Gid group(facts.st_gid);
-        if ((facts.st_mode & group_may) == group_may && may_be_sessions(group)) {
+        if ((facts.st_mode & group_may) == group_may &&
+            (!is_privileged_group(group) || has_word(groups_of_devices, group_name(group).value_or("")))) {
             if (std::find(found.groups.begin(), found.groups.end(), group) == found.groups.end()) found.groups.push_back(group);
             return;
         }

@@ -1,9 +1,6 @@
 // Mounts over protected and masked paths, and hides what a session does not see, by descriptor.
 #include "runner/root/view/root_tree.hpp"
 
-#include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
-
 namespace pi_agent {
 
 namespace {
@@ -352,8 +349,7 @@ std::vector<std::string> ProjectGuards::waiting_outside() const
 RepositoryConfig ProjectGuards::repository_config() const
 {
     const auto is_config = [](const std::string &path) { return split_last(path).second == "config"; };
-    const bool found = std::any_of(read_only_.begin(), read_only_.end(), is_config);
-    return found ? RepositoryConfig::protected_ : RepositoryConfig::writable;
+    return std::any_of(read_only_.begin(), read_only_.end(), is_config) ? RepositoryConfig::protected_ : RepositoryConfig::writable;
 }
 
 } // namespace pi_agent

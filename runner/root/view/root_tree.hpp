@@ -4,10 +4,6 @@
 #include "runner/as_user/protected_paths.hpp"
 
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/scratch.hpp"
-#include "runner/root/session/state_directory.hpp"
-#include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
 

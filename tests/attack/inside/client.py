@@ -21,7 +21,7 @@ DIRECT = [RUNNER]
 RECORD_MAGIC = 0x70692D7265630001
 REQUEST, FAILURE, NOTICE, ENDED, SIGNAL, OPENED, STOPPED, READY, CONTINUE = range(1, 10)
 PACKET_LIMIT = 32 * 1024
-# Of questions about one's own sessions (runner/wire/session_messages.hpp).
+# Of questions about one's own sessions (runner/wire/answer.hpp).
 QUESTION, ANSWER = 0x70692D61736B0002, 20
 SESSIONS, STATE, STOP = range(3)
 DEMO = "/home/alice/projects/demo"

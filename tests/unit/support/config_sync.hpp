@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/base/channel.hpp"
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

@@ -62,7 +62,7 @@ struct Sample {
 std::vector<Sample> samples()
 {
     std::vector<Sample> list;
-    for (const auto &door : door_table()) {
+    for (const auto &door : door_table) {
         for (const auto path : split(door.paths, ' ')) {
             if (door.what.empty()) continue; // the search of git directories tells it
             const std::string directory = "d" + std::to_string(list.size()) + "/";
@@ -125,7 +125,7 @@ TEST_CASE("no ordinary file is told when it appears or changes")
 
 TEST_CASE("a row says who takes code from its files, where that is documented, and has at most one star in a component")
 {
-    for (const auto &door : door_table()) {
+    for (const auto &door : door_table) {
         CHECK_MESSAGE(!door.by.empty(), door.paths);
         CHECK_MESSAGE(!door.source.empty(), door.paths);
         CHECK_MESSAGE(door.source.find("://") == std::string_view::npos, door.paths);

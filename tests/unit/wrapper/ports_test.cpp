@@ -1,7 +1,7 @@
-// Whose the other end of a connection is, and bytes that go both ways over it: wrapper/ports.hpp, common/base/port_connection.hpp
+// Whose the other end of a connection is, and bytes that go both ways over it: wrapper/session_client.hpp, common/base/port_connection.hpp
 #include "common/base/port_connection.hpp"
 #include "support/failure.hpp"
-#include "wrapper/ports.hpp"
+#include "wrapper/session_client.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Streams and messages over one pair of byte streams: wrapper/carrier.hpp; and a terminal as packets: wrapper/terminal_link.hpp
-#include "wrapper/carrier.hpp"
+// Streams and messages over one pair of byte streams: wrapper/session_client.hpp; and a terminal as packets: wrapper/terminal_link.hpp
+#include "wrapper/session_client.hpp"
 
 #include "wrapper/terminal_link.hpp"
 

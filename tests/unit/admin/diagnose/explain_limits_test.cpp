@@ -1,7 +1,7 @@
 // Limits as they are explained and checked: admin/diagnose/explain.hpp
 #include "admin/diagnose/explain.hpp"
 
-#include "runner/root/session/scratch.hpp"
+#include "runner/root/session/session_directory.hpp"
 #include "support/policy_text.hpp"
 
 #include <doctest/doctest.h>

@@ -2,7 +2,7 @@
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "runner/root/session/record.hpp"
+#include "runner/root/session/session_directory.hpp"
 #include "support/fake_journal.hpp"
 #include "support/skipped.hpp"
 

@@ -37,7 +37,7 @@ std::string told(const Door &door)
 std::string reference()
 {
     std::string text = "\n| files | taken by | told | in a session | documented in |\n| --- | --- | --- | --- | --- |\n";
-    for (const auto &door : door_table())
+    for (const auto &door : door_table)
         text += "| " + codes(door.paths) + " | " + std::string(door.by) + " | " + told(door) + " | " +
                 (door.protect == DoorGuard::none ? "" : "read-only") + " | " + std::string(door.source) + " |\n";
     return text;

@@ -1,4 +1,4 @@
-// Accounts and groups of the host, and which names are plain: common/host/account.hpp
+// Accounts and groups of the host, and which names are plain: common/host/identity.hpp
 #include "common/host/account.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Where an agent's packages are: runner/as_agent/documents.hpp
-#include "runner/as_agent/documents.hpp"
+// Where an agent's packages are: runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include <doctest/doctest.h>
 

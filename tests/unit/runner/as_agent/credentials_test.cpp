@@ -1,5 +1,5 @@
-// Credentials entry by entry, through many starts: merge_credentials of runner/as_agent/documents.hpp
-#include "runner/as_agent/documents.hpp"
+// Credentials entry by entry, through many starts: merge_credentials of runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include <doctest/doctest.h>
 

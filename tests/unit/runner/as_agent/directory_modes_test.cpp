@@ -2,7 +2,7 @@
 #include "runner/as_agent/home.hpp"
 
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/session_messages.hpp"
+#include "runner/wire/answer.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

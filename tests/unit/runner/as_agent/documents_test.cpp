@@ -1,5 +1,5 @@
-// How the host's, the agent's and the managed version of a document become one: runner/as_agent/documents.hpp
-#include "runner/as_agent/documents.hpp"
+// How the host's, the agent's and the managed version of a document become one: runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// Bounds and places of a user's JSON, and managed values over it: runner/as_agent/documents.hpp
-#include "runner/as_agent/documents.hpp"
+// Bounds and places of a user's JSON, and managed values over it: runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,5 +1,5 @@
-// The log of the config sync, whole and cut off: runner/as_agent/manifest.hpp
-#include "runner/as_agent/manifest.hpp"
+// The log of the config sync, whole and cut off: runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include "common/base/channel.hpp"
 #include "common/base/files.hpp"

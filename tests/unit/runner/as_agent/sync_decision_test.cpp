@@ -1,5 +1,5 @@
-// The outcome table of the config sync, every cell: runner/as_agent/documents.hpp
-#include "runner/as_agent/documents.hpp"
+// The outcome table of the config sync, every cell: runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include <array>
 #include <doctest/doctest.h>

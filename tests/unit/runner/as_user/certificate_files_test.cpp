@@ -1,7 +1,7 @@
 // Copies of the files of certificates that variables name: runner/as_user/reader.hpp
 #include "runner/as_user/reader.hpp"
 
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "support/accounts.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"

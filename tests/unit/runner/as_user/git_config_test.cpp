@@ -1,7 +1,7 @@
 // Git's syntax, and that git itself reads back what was written: runner/as_user/git_identity.hpp
 #include "runner/as_user/git_identity.hpp"
 
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "support/as_user.hpp"
 #include "support/skipped.hpp"
 

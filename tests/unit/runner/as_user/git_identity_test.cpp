@@ -1,7 +1,7 @@
 // Whose name the agent's commits carry, as git on the host has it for a directory: runner/as_user/git_identity.hpp
 #include "runner/as_user/git_identity.hpp"
 
-#include "runner/root/errand/start.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "support/as_user.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

@@ -1,4 +1,4 @@
-// What the user's settings and project name that a session does not have: runner/as_user/settings_places.cpp
+// What the user's settings and project name that a session does not have: runner/as_user/argument_files.cpp
 #include "runner/as_user/reader.hpp"
 
 #include "support/failure.hpp"

@@ -2,7 +2,7 @@
 #include "runner/inside/agent_process.hpp"
 
 #include "common/base/channel.hpp"
-#include "runner/wire/session_messages.hpp"
+#include "runner/wire/answer.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_directory.hpp"
 

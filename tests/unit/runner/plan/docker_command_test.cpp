@@ -2,7 +2,7 @@
 #include "runner/plan/sandbox_plan.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/root/method/engine_host.hpp"
+#include "runner/root/method/sandbox.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

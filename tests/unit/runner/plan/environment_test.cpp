@@ -1,5 +1,5 @@
-// The layers of the agent's environment: runner/plan/environment.hpp
-#include "runner/plan/environment.hpp"
+// The layers of the agent's environment: runner/plan/host_view.hpp
+#include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_sections.hpp"

@@ -1,5 +1,5 @@
-// The gate's unit, its order, and what is said of it: runner/plan/gate_plan.hpp
-#include "runner/plan/gate_plan.hpp"
+// The gate's unit, its order, and what is said of it: runner/plan/sandbox_plan.hpp
+#include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"

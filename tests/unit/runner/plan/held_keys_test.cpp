@@ -1,6 +1,6 @@
-// How pi reaches providers whose keys the gate holds: runner/plan/gate_plan.hpp, common/policy/host_rule.hpp
-#include "runner/plan/environment.hpp"
-#include "runner/plan/gate_plan.hpp"
+// How pi reaches providers whose keys the gate holds: runner/plan/sandbox_plan.hpp, common/policy/host_rule.hpp
+#include "runner/plan/host_view.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <doctest/doctest.h>
 

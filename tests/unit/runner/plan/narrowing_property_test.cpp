@@ -4,10 +4,8 @@
 
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/plan/gate_plan.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/errand/start.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/drawn.hpp"

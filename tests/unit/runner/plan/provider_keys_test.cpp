@@ -1,5 +1,5 @@
-// Which variables are keys of which providers: runner/plan/environment.hpp
-#include "runner/plan/environment.hpp"
+// Which variables are keys of which providers: runner/plan/host_view.hpp
+#include "runner/plan/host_view.hpp"
 
 #include <doctest/doctest.h>
 

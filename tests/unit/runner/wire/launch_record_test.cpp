@@ -1,4 +1,4 @@
-// The launch record and what pi-agent-exec answers: runner/wire/session_messages.hpp
+// The launch record and what pi-agent-exec answers: runner/wire/answer.hpp
 #include "runner/inside/agent_process.hpp"
 
 #include "support/descriptors.hpp"

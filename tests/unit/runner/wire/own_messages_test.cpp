@@ -1,5 +1,5 @@
-// A question about a user's own sessions and its answer, whole and broken: runner/wire/session_messages.hpp
-#include "runner/wire/session_messages.hpp"
+// A question about a user's own sessions and its answer, whole and broken: runner/wire/answer.hpp
+#include "runner/wire/answer.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,7 +1,6 @@
 // Removing temporary directories on disk, by whom and in what order: runner/root/confined/session_end.hpp
 #include "runner/root/confined/session_end.hpp"
 
-#include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "support/accounts.hpp"
 #include "support/failure.hpp"

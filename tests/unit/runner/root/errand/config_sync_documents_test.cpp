@@ -1,4 +1,4 @@
-// Settings, credentials and managed documents through the whole config sync, start after start: runner/root/errand/start.hpp
+// Settings, credentials and managed documents through the whole config sync, start after start: runner/root/errand/errand.hpp
 #include "support/config_sync.hpp"
 
 using namespace pi_agent;

@@ -1,4 +1,4 @@
-// Links of the config that stay links, and what is brought in once: runner/root/errand/start.hpp
+// Links of the config that stay links, and what is brought in once: runner/root/errand/errand.hpp
 #include "runner/wire/user_files.hpp"
 #include "support/config_sync.hpp"
 

@@ -1,4 +1,4 @@
-// The config sync start after start: what is left alone, restored, kept and deleted: runner/root/errand/start.hpp
+// The config sync start after start: what is left alone, restored, kept and deleted: runner/root/errand/errand.hpp
 #include "support/config_sync.hpp"
 
 #include <algorithm>

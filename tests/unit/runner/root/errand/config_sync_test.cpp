@@ -1,4 +1,4 @@
-// The whole config sync, from a user's directory into an agent's home: runner/root/errand/start.hpp
+// The whole config sync, from a user's directory into an agent's home: runner/root/errand/errand.hpp
 #include "support/config_sync.hpp"
 
 #include <algorithm>

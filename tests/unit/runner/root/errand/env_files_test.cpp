@@ -1,5 +1,5 @@
-// Files of variables that the policy names: runner/root/errand/start.hpp
-#include "runner/root/errand/start.hpp"
+// Files of variables that the policy names: runner/root/errand/errand.hpp
+#include "runner/root/errand/errand.hpp"
 
 #include "runner/as_user/reader.hpp"
 #include "support/failure.hpp"

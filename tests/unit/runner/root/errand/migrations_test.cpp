@@ -1,7 +1,7 @@
-// Which hooks run, how, and what the stamp says afterwards: runner/root/errand/start.hpp
-#include "runner/root/errand/start.hpp"
+// Which hooks run, how, and what the stamp says afterwards: runner/root/errand/errand.hpp
+#include "runner/root/errand/errand.hpp"
 
-#include "runner/root/session/state_directory.hpp"
+#include "runner/root/session/session_directory.hpp"
 #include "support/writing.hpp"
 
 #include <sys/file.h>

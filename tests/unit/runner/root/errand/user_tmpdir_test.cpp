@@ -1,5 +1,5 @@
-// The temporary directory that a user names: runner/root/errand/start.hpp
-#include "runner/root/errand/start.hpp"
+// The temporary directory that a user names: runner/root/errand/errand.hpp
+#include "runner/root/errand/errand.hpp"
 
 #include "runner/plan/host_view.hpp"
 #include "support/accounts.hpp"

@@ -1,5 +1,5 @@
-// Siblings among control groups: runner/root/kernel/control_group.hpp
-#include "runner/root/kernel/control_group.hpp"
+// Siblings among control groups: runner/root/kernel/host_facts.hpp
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <doctest/doctest.h>
 #include <sstream>

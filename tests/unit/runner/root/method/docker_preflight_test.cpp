@@ -1,5 +1,5 @@
-// What is believed of docker's daemon: runner/root/method/engine_host.hpp
-#include "runner/root/method/engine_host.hpp"
+// What is believed of docker's daemon: runner/root/method/sandbox.hpp
+#include "runner/root/method/sandbox.hpp"
 
 #include "common/base/error.hpp"
 

@@ -1,5 +1,5 @@
-// Which image of podman's a name means: runner/root/method/engine_host.hpp
-#include "runner/root/method/engine_host.hpp"
+// Which image of podman's a name means: runner/root/method/sandbox.hpp
+#include "runner/root/method/sandbox.hpp"
 
 #include "common/base/error.hpp"
 

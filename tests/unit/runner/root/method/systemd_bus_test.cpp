@@ -1,5 +1,5 @@
-// What is said where there is no systemd to talk to; all else is for a machine that has one: runner/root/method/systemd_bus.hpp
-#include "runner/root/method/systemd_bus.hpp"
+// What is said where there is no systemd to talk to; all else is for a machine that has one: runner/root/method/sandbox.hpp
+#include "runner/root/method/sandbox.hpp"
 
 #include "support/failure.hpp"
 #include "support/forked.hpp"

@@ -1,5 +1,5 @@
-// Which project a user's agent has, and what a file system without quotas is told apart by: runner/root/session/scratch.hpp
-#include "runner/root/session/scratch.hpp"
+// Which project a user's agent has, and what a file system without quotas is told apart by: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "runner/as_agent/home.hpp"
 #include "support/failure.hpp"

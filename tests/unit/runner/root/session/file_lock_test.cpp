@@ -1,5 +1,5 @@
-// Waiting for a lock: runner/root/session/state_directory.hpp
-#include "runner/root/session/state_directory.hpp"
+// Waiting for a lock: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"

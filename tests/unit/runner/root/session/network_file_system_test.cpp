@@ -1,5 +1,5 @@
-// Which file systems are another host's: runner/root/session/state_directory.hpp
-#include "runner/root/session/state_directory.hpp"
+// Which file systems are another host's: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "support/temporary_directory.hpp"
 

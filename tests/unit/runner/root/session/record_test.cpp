@@ -1,5 +1,5 @@
-// Where events go: runner/root/session/record.hpp
-#include "runner/root/session/record.hpp"
+// Where events go: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "support/failure.hpp"
 #include "support/fake_journal.hpp"

@@ -1,5 +1,5 @@
-// The temporary directories of a session as they are made: runner/root/session/scratch.hpp
-#include "runner/root/session/scratch.hpp"
+// The temporary directories of a session as they are made: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "support/accounts.hpp"
 #include "support/failure.hpp"

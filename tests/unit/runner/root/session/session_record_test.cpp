@@ -1,5 +1,5 @@
-// Each start leaves one denied, or one started and one ended, whoever is left to write it: runner/root/session/record.hpp
-#include "runner/root/session/record.hpp"
+// Each start leaves one denied, or one started and one ended, whoever is left to write it: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "support/failure.hpp"
 #include "support/fake_journal.hpp"

@@ -1,5 +1,5 @@
-// Whose the directories of a user's state are, and who gets the lock: runner/root/session/state_directory.hpp
-#include "runner/root/session/state_directory.hpp"
+// Whose the directories of a user's state are, and who gets the lock: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"

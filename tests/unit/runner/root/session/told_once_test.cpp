@@ -1,5 +1,5 @@
-// What starts tell once: runner/root/session/state_directory.hpp
-#include "runner/root/session/state_directory.hpp"
+// What starts tell once: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "support/writing.hpp"
 

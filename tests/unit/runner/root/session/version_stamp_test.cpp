@@ -1,5 +1,5 @@
-// Root's stamp and the agent's copy of it: runner/root/session/state_directory.hpp
-#include "runner/root/session/state_directory.hpp"
+// Root's stamp and the agent's copy of it: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "runner/as_agent/writer.hpp"
 #include "support/writing.hpp"
