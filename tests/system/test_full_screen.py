@@ -161,6 +161,9 @@ def test_after_a_killed_wrapper_reset_makes_the_shell_usable(machine, screen):
     screen.tmux("send-keys -l reset")
     screen.keys("C-j")  # the terminal is raw: Enter would be a carriage return
     screen.wait_for("^ready>$")
-    assert screen.state() == "0 1 0 0"
+    state = screen.state()
     usable = {b"icanon", b"isig", b"echo", b"icrnl", b"opost", b"onlcr"}
     assert usable <= set(before.split()) and usable <= set(screen.settings("settings-after").split())
+    screen.line("printf '\\033[?1049h'; reset; echo without an agent")  # which leaves the alternate screen nowhere
+    screen.wait_for("^without an agent$")
+    assert state == screen.state() == "1 1 0 0"
