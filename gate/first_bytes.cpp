@@ -87,9 +87,16 @@ FirstBytes passing(std::optional<Host> said, std::string forward, std::uint64_t 
 FirstBytes judge_tls(Speech speech, const std::optional<Host> &named, std::string_view bytes)
 {
     const ClientHello hello = read_client_hello(bytes);
-    if (hello.state == HelloState::incomplete) return {};
-    if (hello.state == HelloState::malformed) return refused(DenialReason::malformed);
-    if (hello.state == HelloState::not_tls) return speech == Speech::any ? passing({}, std::string(bytes)) : refused(DenialReason::not_tls);
+    switch (hello.state) {
+    case HelloState::incomplete:
+        return {};
+    case HelloState::malformed:
+        return refused(DenialReason::malformed);
+    case HelloState::not_tls:
+        return speech == Speech::any ? passing({}, std::string(bytes)) : refused(DenialReason::not_tls);
+    case HelloState::whole:
+        break;
+    }
     // With it the server may answer for a name that only the server can read: any of those behind the same addresses.
     if (hello.has_encrypted_name && defence_is_on("gate-encrypted-names")) return refused(DenialReason::encrypted_name);
     if (!hello.name) return speech == Speech::any ? passing({}, std::string(bytes)) : refused(DenialReason::no_name);

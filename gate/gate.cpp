@@ -274,10 +274,19 @@ private:
     {
         auto counted = gate_.count_connection(kind_ == ListenerKind::reverse);
         if (!counted) return tell(DenialReason::too_many);
-        if (kind_ == ListenerKind::proxy) return visit_proxy(gate_, std::move(socket), std::move(counted));
-        if (kind_ == ListenerKind::transparent) return visit_directly(gate_, std::move(socket), std::move(counted));
-        if (kind_ == ListenerKind::dns_tcp) return visit_name_server(gate_, std::move(socket), std::move(counted));
-        if (kind_ == ListenerKind::reverse && gate_.serve_route) gate_.serve_route(std::move(socket), std::move(counted));
+        switch (kind_) {
+        case ListenerKind::proxy:
+            return visit_proxy(gate_, std::move(socket), std::move(counted));
+        case ListenerKind::transparent:
+            return visit_directly(gate_, std::move(socket), std::move(counted));
+        case ListenerKind::dns_tcp:
+            return visit_name_server(gate_, std::move(socket), std::move(counted));
+        case ListenerKind::reverse:
+            if (gate_.serve_route) gate_.serve_route(std::move(socket), std::move(counted));
+            return;
+        case ListenerKind::dns_udp:
+            return;
+        }
     }
 
     Gate &gate_;

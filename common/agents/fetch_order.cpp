@@ -341,11 +341,17 @@ FetchOrder read_fetch_order(std::string_view json)
 
 std::string write_fetch_line(const FetchLine &line)
 {
-    using Kind = FetchLine::Kind;
-    if (line.kind == Kind::step) return "step\t" + flat_text(line.text) + "\n";
-    if (line.kind == Kind::size) return "size\t" + std::to_string(line.got) + "\t" + std::to_string(line.all) + "\n";
-    if (line.kind == Kind::failure) return "failure\t" + flat_text(line.text) + "\n";
-    return "done\t" + flat_text(line.version) + "\t" + flat_text(line.program) + "\n";
+    switch (line.kind) {
+    case FetchLine::Kind::step:
+        return "step\t" + flat_text(line.text) + "\n";
+    case FetchLine::Kind::size:
+        return "size\t" + std::to_string(line.got) + "\t" + std::to_string(line.all) + "\n";
+    case FetchLine::Kind::failure:
+        return "failure\t" + flat_text(line.text) + "\n";
+    case FetchLine::Kind::done:
+        return "done\t" + flat_text(line.version) + "\t" + flat_text(line.program) + "\n";
+    }
+    return "";
 }
 
 std::optional<FetchLine> read_fetch_line(std::string_view line)

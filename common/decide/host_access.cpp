@@ -81,13 +81,19 @@ bool goes_by_proxy(const NetworkPolicy &network, const HostRule &asked)
 
 HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked)
 {
-    if (network.mode == NetworkMode::none)
+    switch (network.mode) {
+    case NetworkMode::full:
+        break;
+    case NetworkMode::none:
         return {Reach::no, "the session has a network of its own, with nothing in it but a loopback", "network", network.where};
-    if (network.mode == NetworkMode::loopback && is_loopback(asked))
-        return {Reach::yes, "the host's loopback is reached", "network", network.where};
-    if (network.mode == NetworkMode::loopback) return {Reach::no, "only the host's loopback is reached", "network", network.where};
-    if (network.mode == NetworkMode::listed) return in_list(network, asked);
-    if (network.mode == NetworkMode::hosts) return among_hosts(network, providers, asked);
+    case NetworkMode::loopback:
+        if (is_loopback(asked)) return {Reach::yes, "the host's loopback is reached", "network", network.where};
+        return {Reach::no, "only the host's loopback is reached", "network", network.where};
+    case NetworkMode::listed:
+        return in_list(network, asked);
+    case NetworkMode::hosts:
+        return among_hosts(network, providers, asked);
+    }
     return {Reach::yes, "the session has the host's network, without restriction", "network", network.where};
 }
 

@@ -181,12 +181,16 @@ std::optional<SaidLimit> read_said_limit(const LimitRow &row, const PolicyValue 
     if ((row.said == &LimitsPolicy::memory && is_share) || (row.said == &LimitsPolicy::memory_share && !is_share)) return std::nullopt;
     // A number in quotes is text. A number without quotes has no unit.
     const bool kind = scalar && value.means(ScalarMeaning::text) != row.units.empty();
-    const Verdict verdict = kind ? parse(limit.text, row, limit.amount) : Verdict::no_amount;
-    if (verdict == Verdict::amount) return limit;
-    if (verdict == Verdict::no_amount)
+    switch (kind ? parse(limit.text, row, limit.amount) : Verdict::no_amount) {
+    case Verdict::amount:
+        return limit;
+    case Verdict::no_amount:
         value.report(std::string("must be ") + row.form + ", found " + describe(value.node), "correct it, or remove the key");
-    else
+        break;
+    case Verdict::out_of_bounds:
         value.report(escape_for_display(limit.text) + " is out of bounds", std::string("say ") + row.bounds);
+        break;
+    }
     return std::nullopt;
 }
 

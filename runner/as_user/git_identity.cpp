@@ -31,13 +31,19 @@ std::vector<std::string> environment_for(const std::string &home)
 std::string problem_of(const ProgramOutput &answer, const std::string &file)
 {
     const std::string place = escape_for_display(file);
-    using End = ProgramOutput::End;
-    if (answer.end == End::late)
+    switch (answer.end) {
+    case ProgramOutput::End::late:
         return "git did not read " + place + " within " + std::to_string(git_patience_seconds) +
                " seconds; is it, or what it includes, a pipe or on a file system that does not answer?";
-    if (answer.end == End::too_long) return "the settings in " + place + " are longer than " + std::to_string(listing_limit) + " bytes";
-    if (answer.end == End::killed) return "git was killed while it read " + place;
-    if (answer.end == End::not_installed) return "";
+    case ProgramOutput::End::too_long:
+        return "the settings in " + place + " are longer than " + std::to_string(listing_limit) + " bytes";
+    case ProgramOutput::End::killed:
+        return "git was killed while it read " + place;
+    case ProgramOutput::End::not_installed:
+        return "";
+    case ProgramOutput::End::exited:
+        break;
+    }
     // 1: nothing found, or a file that git may not read, which is only a warning to git.
     if (answer.status == 0 || (answer.status == 1 && answer.complaint.empty())) return "";
     return "git could not read " + place + ": " + one_line(answer.complaint);
