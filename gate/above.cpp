@@ -270,7 +270,8 @@ bool ProxyAbove::is_itself(Gate &gate, const Address &address, std::uint16_t por
 
 void ProxyAbove::open_tunnel(Gate &gate, const Target &target, std::chrono::steady_clock::time_point begun, WhenReached when_reached) const
 {
-    std::make_shared<Tunnel>(gate, target, std::move(when_reached))->start(addresses_, begun);
+    const auto tunnel = std::make_shared<Tunnel>(gate, target, std::move(when_reached));
+    tunnel->start(addresses_, begun);
 }
 
 // --- What OpenSSL is for: TLS towards providers, and the login at a proxy.

@@ -392,7 +392,8 @@ void run_explain(const ExplainOptions &options, std::ostream &out)
         std::string problems;
         for (const auto &line : lines) {
             const auto text = [&](const char *key) { return line[key].is_null() ? "" : line[key].get<std::string>(); };
-            const auto roots = joined(line["roots"], " ", [](const nlohmann::json &root) { return escape_for_display(root.get<std::string>()); });
+            const auto roots =
+                joined(line["roots"], " ", [](const nlohmann::json &root) { return escape_for_display(root.get<std::string>()); });
             rows.push_back({text("user"), text("entry"), text("where"), text("agent"), roots});
             if (!line["problem"].is_null()) problems += text("user") + " cannot start pi: " + text("problem") + "\n";
         }

@@ -1,6 +1,7 @@
 // What reader (as the user) and writer (as the agent) send to each other: names, facts and open descriptors, never paths to follow.
 #pragma once
 
+#include "runner/wire/answer.hpp"
 #include "runner/wire/user_files.hpp"
 
 #include <ctime>

@@ -125,7 +125,7 @@ class Silence(unittest.TestCase):
             for path, rule in (("runner/plan/a.cpp", "system-call"), ("runner/wire/a.hpp", "system-call"), ("runner/as_user/a.cpp", None)):
                 found = said_by(floors.check_calls_behind, cpp(f'#include "{target}"', path))
                 self.assertEqual(found, [(path, 2, rule)] if rule else [], (target, path))
-        for target in ("common/host/identity.hpp", "common/base/text.hpp", "common/base/channel.hpp", "common/policy/policy.hpp", "runner/wire/answer.hpp"):
+        for target in ("common/host/account.hpp", "common/base/text.hpp", "common/base/channel.hpp", "common/policy/policy.hpp", "runner/wire/answer.hpp"):
             self.assertEqual(said_by(floors.check_calls_behind, cpp(f'#include "{target}"', "runner/plan/a.cpp")), [], target)
 
     def test_an_exception_is_for_its_calls_alone_and_is_needed(self):

@@ -103,7 +103,8 @@ public:
         std::optional<Packet> packet = receive_packet(channel_, in_seconds(holder_patience_seconds));
         if (!packet || packet->fds.size() != 1)
             throw Failure(ExitStatus::system_failure, "the process that holds the id map could not open its user namespace");
-        return std::move(packet->fds.front());
+        UniqueFd own = std::move(packet->fds.front());
+        return own;
     }
 
 private:
