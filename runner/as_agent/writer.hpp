@@ -4,7 +4,6 @@
 #include "common/host/beneath.hpp"
 #include "common/host/identity.hpp"
 #include "runner/as_agent/sync_messages.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <nlohmann/json.hpp>
 
