@@ -194,6 +194,8 @@ Json form_of(const PolicyKey &key)
         return {{"anyOf", Json::array({Json{{"enum", split(key.choices, ' ')}}, list_schema(key)})}};
     case ValueForm::network:
         return {{"anyOf", Json::array({Json{{"enum", split(key.choices, ' ')}}, list_schema(key), mapping_of(key.path)})}};
+    case ValueForm::toggle:
+        return {{"anyOf", Json::array({Json{{"type", "boolean"}}, mapping_of(key.path)})}};
     case ValueForm::amount:
         return {{"type", "string"}, {"pattern", fmt::format("^(0|[1-9][0-9]*)[{}]$", fmt::join(split(key.choices, ' '), ""))}};
     case ValueForm::count:

@@ -110,7 +110,8 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
             {"protect", projects.protect ? nlohmann::json(texts_of(*projects.protect)) : nlohmann::json("default")},
             {"mask", texts_of(projects.mask)},
             {"read_only", projects.read_only},
-            {"aftermath", projects.aftermath}};
+            {"aftermath", projects.aftermath},
+            {"undo", projects.undo.on}};
 }
 
 // What the systemd of this host gives a session.

@@ -220,6 +220,7 @@ std::vector<std::string> left_out(const RenderPlan &plan)
     if (is_default(policy.toolchains.readable)) lines.emplace_back("toolchains.readable: default");
     if (is_default(policy.toolchains.caches)) lines.emplace_back("toolchains.caches: default");
     if (policy.projects.aftermath) lines.emplace_back("projects.aftermath: nobody tells what was left that runs code outside");
+    if (policy.projects.undo.on) lines.emplace_back("projects.undo: nothing is kept that could be taken back");
     if (!policy.projects.protect) lines.emplace_back("projects.protect: what git executes and does not exist yet can be made");
     if (!policy.limits.memory) lines.emplace_back("limits.memory: without an amount in the policy the Job has no limit");
     lines.emplace_back("limits.tasks: a node has the limit, or the Job is not limited (podPidsLimit of the kubelet)");

@@ -82,6 +82,12 @@ std::string to_yaml(const SaidLimit &limit, const PolicyKey & /*key*/)
     return limit.text;
 }
 
+std::string to_yaml(const UndoPolicy &undo, const PolicyKey & /*key*/)
+{
+    if (!undo.on || undo == UndoPolicy()) return undo.on ? "true" : "false";
+    return "{size: " + undo.size.text + ", file: " + undo.file.text + "}";
+}
+
 std::string to_yaml(const PolicyWord &word, const PolicyKey & /*key*/)
 {
     return escape_for_display(word.text);
@@ -101,8 +107,9 @@ requires std::is_enum_v<Choice> std::string to_yaml(Choice value, const PolicyKe
 
 bool is_value(const PolicyKey &key)
 {
-    if (key.path.find(".network.") != key.path.npos) return false; // of network, which is one value
-    if (key.path == "users.*.providers") return true;              // the same
+    for (const auto *whole : {".network.", ".undo."}) // each is one value
+        if (key.path.find(whole) != key.path.npos) return false;
+    if (key.path == "users.*.providers") return true; // the same
     return key.form != ValueForm::section && key.form != ValueForm::names && !key.path.starts_with("users.*.providers.");
 }
 
@@ -336,6 +343,7 @@ std::string form_text(const PolicyKey &key)
                                      "a list, also of mappings",
                                      "{0}, or a list",
                                      "{0}, a list, or a mapping",
+                                     "`true`, `false`, or a mapping",
                                      "a whole number with {0}",
                                      "a whole number"}; // in the order of ValueForm
     return fmt::format(fmt::runtime(forms[static_cast<std::size_t>(key.form)]), words(key.choices), policy_version);

@@ -65,11 +65,8 @@ constexpr std::string_view never_below = "projects.ownership placement.srun wrap
 struct OfRoot {
     std::string_view name, repeats;
 };
-constexpr OfRoot of_roots[] = {{"network", "network"},
-                               {"scope", "projects.scope"},
-                               {"protect", "projects.protect"},
-                               {"mask", "projects.mask"},
-                               {"read_only", "projects.read_only"}};
+constexpr OfRoot of_roots[] = {{"network", "network"},    {"scope", "projects.scope"}, {"protect", "projects.protect"},
+                               {"mask", "projects.mask"}, {"undo", "projects.undo"},   {"read_only", "projects.read_only"}};
 
 // The table refers to texts, and these are nobody else's.
 std::string_view keep(std::string text)

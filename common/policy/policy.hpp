@@ -175,6 +175,14 @@ enum class ProjectOwnership { idmap, none };
 // Paths; or, without a value, what git executes.
 using Protection = std::optional<std::vector<PolicyPath>>;
 
+// Whether what a session changes can be taken back, and the bytes that are kept for that: of a user, and of one file.
+struct UndoPolicy {
+    bool on = true;
+    SaidLimit size = {1UL << 30U, "1G", {}};
+    SaidLimit file = {100UL << 20U, "100M", {}};
+    friend bool operator==(const UndoPolicy &, const UndoPolicy &) = default;
+};
+
 struct ProjectsPolicy {
     ProjectPaths paths = ProjectPaths::host;
     ProjectScope scope = ProjectScope::root; // as the policy says it
@@ -182,7 +190,8 @@ struct ProjectsPolicy {
     Protection protect;           // read-only inside, relative to the repository; unset: what git executes
     std::vector<PolicyPath> mask; // unreadable inside: a pattern of a name, or with '/' of a path
     bool aftermath = true;        // `pi` lists at the end what would run code outside later
-    bool read_only = false;       // a session cannot change it
+    UndoPolicy undo = {};
+    bool read_only = false; // a session cannot change it
     // A start gave up what `scope` gives: the session shows the repository alone. What is masked and protected is so as if it showed all.
     bool repository_alone = false;
 
@@ -244,6 +253,7 @@ struct Rules {
     std::optional<Protection> protect;
     std::optional<std::vector<PolicyPath>> mask;
     std::optional<bool> aftermath;
+    std::optional<UndoPolicy> undo;
     std::optional<bool> read_only;
     std::optional<bool> ports;
     Documents documents;

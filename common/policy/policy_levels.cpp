@@ -133,6 +133,7 @@ void take_values(Policy &policy, const Rules &rules)
     take(policy.projects.protect, rules.protect);
     policy.projects.mask = rules.mask.value_or(std::vector<PolicyPath>());
     take(policy.projects.aftermath, rules.aftermath);
+    take(policy.projects.undo, rules.undo);
     take(policy.projects.read_only, rules.read_only);
     take(policy.wrapper.ports, rules.ports);
     policy.documents = rules.documents;

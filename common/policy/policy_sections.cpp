@@ -342,6 +342,23 @@ void read_version(const YamlNode &root, bool required, Problems &problems)
     if (required) problems.add({root.where.file}, "version", "missing", say);
 }
 
+std::optional<UndoPolicy> read_undo(const PolicyValue &value)
+{
+    static constexpr LimitRow size = {"", nullptr, "MGT", 16UL << 20U, 64UL << 40U, "a whole number with M, G or T, e.g. 1G", "16M to 64T"};
+    static constexpr LimitRow file = {"", nullptr, "MGT", 1UL << 20U, 64UL << 40U, size.form, "1M to 64T"};
+    UndoPolicy undo;
+    const auto into_limit = [](SaidLimit &said, const LimitRow &row) {
+        return [&](const PolicyValue &limit) { said = read_said_limit(row, limit).value_or(said); };
+    };
+    if (value.is(YamlNode::Kind::mapping))
+        read_section(value, {{"size", into_limit(undo.size, size)}, {"file", into_limit(undo.file, file)}});
+    else if (const auto on = read_bool(value))
+        undo.on = *on;
+    else
+        return std::nullopt;
+    return undo;
+}
+
 std::optional<Protection> read_protection(const PolicyValue &value)
 {
     if (value.is(YamlNode::Kind::scalar)) return read_choice(value) ? std::optional(Protection()) : std::nullopt;

@@ -29,6 +29,7 @@ enum class ValueForm {
     roots,          // a list of lines, or of mappings of the keys below its entry `PATH.*` in the table
     choice_or_list, // one of `choices`, or a list of lines
     network,        // the same, or a mapping of the keys below it in the table
+    toggle,         // a boolean, or a mapping of the keys below it in the table
     amount,         // digits and one of `choices`, the units
     count,          // a whole number
 };
@@ -181,6 +182,7 @@ void read_version(const YamlNode &root, bool required, Problems &problems);
 // `network: full`, `loopback`, `none`, a list of ranges, or a mapping with hosts.
 std::optional<NetworkPolicy> read_network(const PolicyValue &value);
 std::optional<Protection> read_protection(const PolicyValue &value);
+std::optional<UndoPolicy> read_undo(const PolicyValue &value);
 
 // The gate has to look at each for every connection.
 constexpr std::size_t most_host_rules = 1000;
@@ -225,6 +227,7 @@ void each_level_key(const Visit &visit, Some &...rules)
     visit("projects.protect", read_protection, rules.protect...);
     visit("projects.mask", read_paths_by<problem_of_project_path>, rules.mask...);
     visit("projects.aftermath", read_bool, rules.aftermath...);
+    visit("projects.undo", read_undo, rules.undo...);
     visit("projects.read_only", read_bool, rules.read_only...);
     visit("wrapper.ports", read_bool, rules.ports...);
     visit("settings_lock", read_bool, rules.settings_lock...);

@@ -44,9 +44,9 @@ inline std::string shown(const Policy &policy)
     text += fmt::format("\nlimits {} {} {} {} {} {}", shown(limits.memory), shown(limits.memory_share), shown(limits.tasks),
                         shown(limits.cpu), shown(limits.runtime), shown(limits.sessions));
     const auto &projects = policy.projects;
-    text +=
-        fmt::format("\nprojects {} {} {} {} {} {}", static_cast<int>(projects.paths), static_cast<int>(projects.scope),
-                    projects.protect ? shown(*projects.protect) : "default", shown(projects.mask), projects.aftermath, projects.read_only);
+    text += fmt::format("\nprojects {} {} {} {} {} {} {} {} {}", static_cast<int>(projects.paths), static_cast<int>(projects.scope),
+                        projects.protect ? shown(*projects.protect) : "default", shown(projects.mask), projects.aftermath,
+                        projects.read_only, projects.undo.on, projects.undo.size.text, projects.undo.file.text);
     for (const auto &[name, document] : policy.documents)
         text += "\n" + name + " " + document;
     text += fmt::format("\nlock {} {}\nenv_files {}\nreadable {}\ncaches {}", policy.settings_lock, policy.mcp_lock,

@@ -45,6 +45,7 @@ const Row rows[] = {
     {"projects.protect", {"[a]", "default", "[]", "[b/]"}, "protect"},
     {"projects.mask", {"['.env*']", "[]", "[keys]", "[a/b]"}, "mask"},
     {"projects.aftermath", {"false", "true", "false", "true"}},
+    {"projects.undo", {"false", "true", "{size: 2G}", "{size: 3G, file: 20M}"}, "undo"},
     {"projects.read_only", {"true", "false", "true", "false"}, "read_only"},
     {"settings_lock", {"true", "false", "true", "false"}},
     {"mcp_lock", {"true", "false", "true", "false"}},

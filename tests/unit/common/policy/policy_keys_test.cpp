@@ -50,6 +50,8 @@ std::set<std::string> kinds_of(ValueForm form)
         return {"text", "list"};
     case ValueForm::network:
         return {"text", "list", "mapping"};
+    case ValueForm::toggle:
+        return {"boolean", "mapping"};
     }
     return {};
 }
@@ -104,6 +106,10 @@ const std::map<std::string, Show> &shown()
         {"projects.protect", [](const Policy &policy) { return policy.projects.protect ? paths(*policy.projects.protect) : "default"; }},
         {"projects.mask", [](const Policy &policy) { return paths(policy.projects.mask); }},
         {"projects.aftermath", [](const Policy &policy) { return fmt::format("{}", policy.projects.aftermath); }},
+        {"projects.undo",
+         [](const Policy &policy) { return fmt::format("{} {}", policy.projects.undo.on, policy.projects.undo.size.text); }},
+        {"projects.undo.size", [](const Policy &policy) { return policy.projects.undo.size.text; }},
+        {"projects.undo.file", [](const Policy &policy) { return policy.projects.undo.file.text; }},
         {"projects.read_only", [](const Policy &policy) { return fmt::format("{}", policy.projects.read_only); }},
         {"users.*.readable",
          [](const Policy &policy) { return paths(rules_of(policy.users.at(0).rules).own_readable.value_or(std::vector<PolicyPath>())); }},
