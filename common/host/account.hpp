@@ -49,6 +49,8 @@ bool is_account_name(const std::string &name) noexcept;
 
 // A user's name in paths: the database's name if it is plain, otherwise "@" and the uid, which is not a plain name.
 std::string short_name(const Account &user);
+// Root's, with a directory for each user in which that user keeps what undo needs (common/undo).
+constexpr const char *undo_path = "/var/lib/pi-agent/undo";
 std::string short_name_of(const std::string &user);      // the name itself for a user who is not in the database
 std::string user_of_short_name(const std::string &name); // the reverse; for people: "uid 1000" if the account is gone
 

@@ -178,8 +178,7 @@ using Protection = std::optional<std::vector<PolicyPath>>;
 // Whether what a session changes can be taken back, and the bytes that are kept for that: of a user, and of one file.
 struct UndoPolicy {
     bool on = true;
-    SaidLimit size = {1UL << 30U, "1G", {}};
-    SaidLimit file = {100UL << 20U, "100M", {}};
+    SaidLimit size = {1UL << 30U, "1G", {}}, file = {100UL << 20U, "100M", {}};
     friend bool operator==(const UndoPolicy &, const UndoPolicy &) = default;
 };
 
@@ -429,12 +428,8 @@ std::string entry_key(const UserEntry &entry);
 // "users.alice.roots[0]".
 std::string root_key(const UserEntry &entry, const RootSpec &root);
 
-// As the policy writes it.
-const char *to_string(SandboxMethod method);
-
-// Whether a session is a systemd unit, which has a control group and so limits.
-bool has_unit(SandboxMethod method) noexcept;
-
+const char *to_string(SandboxMethod method);  // as the policy writes it
+bool has_unit(SandboxMethod method) noexcept; // a session is a systemd unit, which has a control group and so limits
 // Whether a session can have a network of its own out of which a gate leads.
 bool has_gate(SandboxMethod method) noexcept;
 

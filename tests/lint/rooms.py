@@ -47,8 +47,12 @@ FLOORS = (
           "what changes the host is read in one place", ADMIN),),
     (Room("admin/render", "root", "write a session down for Kubernetes; write YAML",
           "what is written for others is read by no one here", ADMIN, powers=("yaml-cpp",)),),
-    (Room("admin/diagnose", "root, or the caller", "look at the host, the policy and a session's plan; change nothing",
-          "a look that changes what it looks at is no look", ADMIN),),
+    (
+        Room("admin/diagnose", "root, or the caller", "look at the host, the policy and a session's plan; change nothing",
+          "a look that changes what it looks at is no look", ADMIN),
+        Room("admin/undo", "the caller", "show what a session changed; take it back",
+             "checkpoints and project are the user's own, and root has no business in either", ADMIN),
+    ),
     (
         Room("admin/agents", "root", "start a fetch; copy what it left; switch from one version of an agent to another",
              "of what was fetched, root takes over files by descriptor, and no owner, mode or name that is not harmless", ADMIN),
@@ -103,6 +107,8 @@ FLOORS = (
           "a filter is one list that can be read in one place", WIRED, powers=("libseccomp",), silent=True),),
     (Room("common/ask", "the caller", "start sudo with the runner; ask it, and read its answer",
           "what starts a session and what asks about one reach root by the same door", CALLERS, powers=("new processes", "other programs")),),
+    (Room("common/undo", "the caller", "keep what a session may change; compare with it; put it back",
+          "child of `pi` and `pi-agentctl` read the same checkpoints, and never as root", CALLERS),),
     (Room("common/record", "whoever calls it", "write to the journal",
           "what is recorded has one form", ALL),),
     (Room("common/as_user", "the caller", "open roots and paths",

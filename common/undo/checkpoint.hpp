@@ -1,0 +1,157 @@
+// What a session may change, as it was before: the manifest of a tree, copies of its files, and the place where both are kept.
+#pragma once
+
+#include "common/base/channel.hpp"
+#include "common/host/account.hpp"
+
+#include <functional>
+#include <set>
+
+namespace pi_agent {
+
+// Nanoseconds since 1970.
+using FileTime = std::int64_t;
+constexpr FileTime file_time(const timespec &time) noexcept
+{
+    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+FileTime time_now();
+
+// --- What is in a tree.
+
+// What became of a file's content. All but `copied` is content that cannot be taken back.
+enum class Kept : std::uint8_t {
+    none,       // not a regular file
+    copied,     // whole, as it was before the session's start
+    made_again, // below a directory that tools fill again (node_modules)
+    too_large,  // for the policy's projects.undo.file
+    no_room,    // in projects.undo.size, or on the disk
+    young,      // changed after the start: perhaps by the session
+    unreadable,
+    unreached, // the session was over before
+    last = unreached,
+};
+// Why there is no copy, for people.
+const char *reason_of(Kept kept) noexcept;
+
+struct TreeEntry {
+    std::string path; // below the root, any bytes
+    std::uint32_t mode = 0;
+    std::uint64_t inode = 0, size = 0, blocks = 0; // blocks of 512 bytes
+    FileTime modified = 0, changed = 0;            // ctime, which no program can set
+    std::string target;                            // of a symlink
+    Kept kept = Kept::none;
+    bool may_be_new = false; // it and its directory are younger than the start, so the session may have made it
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.path, self.mode, self.inode, self.size, self.blocks, self.modified, self.changed, self.target, self.kept,
+                self.may_be_new);
+    }
+};
+
+// One look at a tree. Entries are sorted by path, bytewise, so that a directory comes before what is in it.
+struct TreeLook {
+    FileTime time = 0; // before anything of the session ran; or of its end
+    std::vector<TreeEntry> entries;
+    std::vector<std::string> left_out; // directories that were not, or not wholly, looked into; "" is the root
+
+    [[nodiscard]] const TreeEntry *find(std::string_view path) const noexcept;
+    [[nodiscard]] bool is_left_out(std::string_view path) const noexcept;
+    static void fields(auto &archive, auto &self) { archive(self.time, self.entries, self.left_out); }
+};
+
+using IsCancelled = std::function<bool()>;
+
+struct WalkOrder {
+    std::string first;            // below the root: the repository that is walked before all else
+    std::size_t entries = 300000; // at most
+    FileTime start = INT64_MAX;   // what is younger may be the session's
+    IsCancelled is_cancelled = [] { return false; };
+};
+// `root` is a directory; the walk follows no link and crosses no mount. Never throws for what an agent can do to the tree.
+TreeLook walk_tree(FdRef root, const WalkOrder &order);
+
+// Opens what is at `path` beneath the root without following a link, without crossing a mount, without waiting. Empty on failure (errno).
+UniqueFd open_in_tree(FdRef root, const std::string &path, int flags) noexcept;
+
+struct CopyOrder {
+    FileTime start = 0;
+    std::uint64_t size = 0, file = 0; // bytes: of all copies, and of one
+    IsCancelled is_cancelled = [] { return false; };
+    const std::set<std::string> *alone = nullptr; // the paths to copy; without them all
+    const TreeLook *earlier = nullptr;            // whose copies are linked where a file has not changed since
+    FdRef earlier_copies = FdRef(-1);
+};
+// Copies the contents of regular files into the directory `copies`, named by inode, the smallest first, and says in the entries what
+// became of each. Reads nothing else: opening a pipe waits, and opening a device does things.
+void copy_contents(FdRef root, FdRef copies, TreeLook &manifest, const CopyOrder &order);
+
+// Copies one open file to another, with its holes. False on failure (errno).
+bool copy_content(FdRef from, FdRef into);
+
+// --- Where checkpoints are kept: a directory of the user's own, which no session sees.
+
+// Root makes it at the first start of that user. Throws Failure(configuration) for one who is not in the user database.
+std::string users_undo_directory(Uid user);
+
+enum class CheckpointKind : std::uint8_t { session, undo };
+
+struct CheckpointHead {
+    static constexpr std::uint64_t type = 1; // the version of the form
+    CheckpointKind kind = CheckpointKind::session;
+    std::string root;
+    FileTime start = 0;
+    static void fields(auto &archive, auto &self) { archive(self.kind, self.root, self.start); }
+};
+
+// A checkpoint on disk. Open, it keeps others from removing it.
+class Checkpoint {
+public:
+    std::string id; // of the session, or one of its own; empty while the session's is not known
+    CheckpointHead head;
+    bool is_live = false; // its session runs
+
+    [[nodiscard]] TreeLook before() const { return read("before"); }
+    // As the session left it; none if nobody saw its end.
+    [[nodiscard]] std::optional<TreeLook> after() const;
+    [[nodiscard]] bool has(const char *name) const noexcept { return faccessat(directory_.get(), name, F_OK, 0) == 0; }
+    [[nodiscard]] FdRef directory() const noexcept { return directory_; }
+    [[nodiscard]] UniqueFd copies() const;
+    // The copy of an entry whose content is kept. Throws Failure for one that is not whole.
+    [[nodiscard]] UniqueFd open_copy(const TreeEntry &entry) const;
+
+private:
+    friend class UndoStore;
+    [[nodiscard]] TreeLook read(const char *name) const;
+    UniqueFd directory_;
+    std::string name_;
+};
+
+class UndoStore {
+public:
+    // Throws SystemFailure, ENOENT where root has not made it yet, and Failure(denied) for a directory of somebody else.
+    static UndoStore open(const std::string &path);
+
+    // Locks it until it is closed. `earlier`: the last one of the same root.
+    [[nodiscard]] Checkpoint begin(const CheckpointHead &head) const;
+    void name(Checkpoint &checkpoint, const std::string &id) const;
+    void write(const Checkpoint &checkpoint, const char *name, const TreeLook &manifest) const;
+
+    // Those whose manifest is written and whose id is known, the newest first.
+    [[nodiscard]] std::vector<Checkpoint> list() const;
+    // Removes what is older than 14 days, more than ten, or more than `size` bytes, the oldest first and never the newest, and what was
+    // left half made. Leaves what is open elsewhere.
+    void prune(std::uint64_t size, FileTime now) const;
+
+private:
+    explicit UndoStore(UniqueFd directory) : directory_(std::move(directory)) {}
+    [[nodiscard]] std::vector<std::string> names() const;
+    [[nodiscard]] Checkpoint open_checkpoint(const std::string &name, int lock) const;
+    UniqueFd directory_;
+};
+
+// A whole checkpoint of `root`, into `made`: its manifest is on disk when this returns. Links copies of the last one of the same root.
+TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, WalkOrder walk, CopyOrder copy);
+
+} // namespace pi_agent

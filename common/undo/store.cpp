@@ -1,0 +1,229 @@
+// Keeps checkpoints in a directory of the user's: makes them, finds them, and removes the oldest.
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
+#include "common/undo/checkpoint.hpp"
+
+#include <sys/file.h>
+
+#include <thread>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t most_checkpoints = 10;
+constexpr std::int64_t longest_seconds = 14L * 24 * 60 * 60;
+constexpr std::size_t id_length = 32;
+constexpr std::size_t time_length = 20;                     // digits, so that names sort by time
+constexpr std::size_t manifest_limit = 512UL * 1024 * 1024; // bytes
+constexpr const char *copies_name = "copies";
+constexpr const char *unnamed = "-new-"; // the session's id is not known yet
+constexpr int lock_tries = 100;          // 50 ms apart
+
+std::string digits_of(FileTime time)
+{
+    const auto digits = std::to_string(time / 1000);
+    return std::string(time_length - std::min(time_length, digits.size()), '0') + digits;
+}
+
+std::string id_of(const std::string &name)
+{
+    return name.size() == time_length + 1 + id_length && name.find(unnamed) == std::string::npos ? name.substr(time_length + 1) : "";
+}
+
+void write_file(FdRef directory, const std::string &name, std::string_view bytes)
+{
+    const std::string unfinished = name + ".new";
+    const UniqueFd file = open_or_throw("writing a checkpoint", directory, unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    write_whole(file, bytes, "a checkpoint");
+    if (name != "after" && fdatasync(file.get()) != 0) throw_errno("writing a checkpoint"); // a user waits for that one
+    if (renameat(directory.get(), unfinished.c_str(), directory.get(), name.c_str()) != 0) throw_errno("writing a checkpoint");
+}
+
+std::vector<std::string> names_below(FdRef directory, const std::string &name)
+{
+    std::vector<std::string> names;
+    DirectoryStream stream(open_at(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    while (const dirent *entry = stream ? stream.next() : nullptr)
+        names.emplace_back(entry->d_name);
+    return names;
+}
+
+void remove_all(FdRef directory, const std::string &name)
+{
+    const UniqueFd gone = open_at(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!gone) return;
+    for (const auto &file : names_below(gone, "."))
+        unlinkat(gone.get(), file.c_str(), 0); // the manifest among it: what is half removed does not count any more
+    const UniqueFd copies = open_at(gone, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    for (const auto &file : names_below(gone, copies_name))
+        unlinkat(copies.get(), file.c_str(), 0);
+    unlinkat(gone.get(), copies_name, AT_REMOVEDIR);
+    unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR); // best_effort: the next prune tries again
+}
+
+} // namespace
+
+std::optional<TreeLook> Checkpoint::after() const
+{
+    try {
+        return has("after") ? std::optional(read("after")) : std::nullopt;
+    } catch (const ProtocolError &) { // cut when the host went down
+        return std::nullopt;
+    }
+}
+
+UniqueFd Checkpoint::copies() const
+{
+    return open_or_throw("opening a checkpoint", directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+UniqueFd Checkpoint::open_copy(const TreeEntry &entry) const
+{
+    if (entry.size == 0) return open_or_throw("opening an empty copy", "/dev/null", O_RDONLY);
+    UniqueFd copy = open_or_throw("opening the copy of " + escape_for_display(entry.path), copies(), std::to_string(entry.inode),
+                                  O_RDONLY | O_NOFOLLOW);
+    // A host that went down may have lost what was written last.
+    if (static_cast<std::uint64_t>(examine(copy, "opening a copy").st_size) != entry.size)
+        throw Failure(ExitStatus::unavailable, "the copy of " + escape_for_display(entry.path) + " is not whole");
+    return copy;
+}
+
+TreeLook Checkpoint::read(const char *name) const
+{
+    const UniqueFd file = open_or_throw("reading a checkpoint", directory_, name, O_RDONLY | O_NOFOLLOW);
+    auto manifest = decode_fields<TreeLook>(read_whole(file, manifest_limit, "a checkpoint"));
+    for (const auto &entry : manifest.entries)
+        if (entry.path.empty() || entry.path.front() == '/' || has_odd_component(entry.path) || entry.kept > Kept::last)
+            throw ProtocolError("a checkpoint is damaged");
+    return manifest;
+}
+
+std::string users_undo_directory(Uid user)
+{
+    const auto account = find_account(user);
+    if (!account) throw Failure(ExitStatus::configuration, "you are not in the user database of this host");
+    return std::string(undo_path) + "/" + short_name(*account);
+}
+
+UndoStore UndoStore::open(const std::string &path)
+{
+    UniqueFd directory = open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const struct stat facts = examine(directory, "opening " + path);
+    // Whoever else could write there could say what a later undo writes into the user's project.
+    if (facts.st_uid != geteuid() || ((facts.st_mode & 0077U) != 0 && defence_is_on("undo-own-store")))
+        throw Failure(ExitStatus::denied, path + " is not a directory that belongs to you alone");
+    return UndoStore(std::move(directory));
+}
+
+Checkpoint UndoStore::begin(const CheckpointHead &head) const
+{
+    Checkpoint made;
+    made.name_ = digits_of(head.start) + unnamed + random_hex(8);
+    made.head = head;
+    if (mkdirat(directory_.get(), made.name_.c_str(), 0700) != 0) throw_errno("making a checkpoint");
+    made.directory_ = open_or_throw("making a checkpoint", directory_, made.name_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (flock(made.directory_.get(), LOCK_EX | LOCK_NB) != 0 || mkdirat(made.directory_.get(), copies_name, 0700) != 0)
+        throw_errno("making a checkpoint");
+    write_file(made.directory_, "head", encode(head));
+    return made;
+}
+
+void UndoStore::name(Checkpoint &checkpoint, const std::string &id) const
+{
+    const std::string name = checkpoint.name_.substr(0, time_length) + "-" + id;
+    if (id.size() != id_length || renameat(directory_.get(), checkpoint.name_.c_str(), directory_.get(), name.c_str()) != 0)
+        throw_errno("naming a checkpoint");
+    checkpoint.name_ = name;
+    checkpoint.id = id;
+}
+
+void UndoStore::write(const Checkpoint &checkpoint, const char *name, const TreeLook &manifest) const
+{
+    write_file(checkpoint.directory_, name, encode(manifest));
+}
+
+std::vector<std::string> UndoStore::names() const
+{
+    std::vector<std::string> names = names_below(directory_, ".");
+    std::sort(names.begin(), names.end(), std::greater<>());
+    return names;
+}
+
+// `lock`: as for flock(2), without waiting.
+Checkpoint UndoStore::open_checkpoint(const std::string &name, int lock) const
+{
+    Checkpoint found;
+    found.name_ = name;
+    found.id = id_of(name);
+    found.directory_ = open_at(directory_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    found.is_live = found.directory_ && flock(found.directory_.get(), lock | LOCK_NB) != 0;
+    return found;
+}
+
+std::vector<Checkpoint> UndoStore::list() const
+{
+    std::vector<Checkpoint> all;
+    for (const auto &name : names()) {
+        Checkpoint found = open_checkpoint(name, LOCK_SH);
+        if (!found.directory_ || found.id.empty() || !found.has("before")) continue;
+        const UniqueFd head = open_or_throw("reading a checkpoint", found.directory_, "head", O_RDONLY | O_NOFOLLOW);
+        const std::string bytes = read_whole(head, record_limit, "a checkpoint");
+        Decoder decoder(bytes);
+        if (decoder.number() != CheckpointHead::type) continue; // of another version
+        decoder(found.head.kind, found.head.root, found.head.start);
+        all.push_back(std::move(found));
+    }
+    return all;
+}
+
+void UndoStore::prune(std::uint64_t size, FileTime now) const
+{
+    int tries = lock_tries;
+    const UniqueFd lock = open_at(directory_, ".", O_RDONLY | O_DIRECTORY);
+    while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) { // another start of this user's
+        if (--tries == 0) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    std::set<ino_t> counted;
+    std::uint64_t used = 0;
+    std::size_t count = 0;
+    for (const auto &name : names()) {
+        const Checkpoint found = open_checkpoint(name, LOCK_EX);
+        if (!found.directory_) continue;
+        const bool is_whole = !found.id.empty() && found.has("before");
+        const UniqueFd copies = open_at(found.directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        for (const auto &file : names_below(found.directory_, copies_name)) { // copies of several checkpoints are one file
+            struct stat facts {};
+            if (fstatat(copies.get(), file.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && counted.insert(facts.st_ino).second)
+                used += static_cast<std::uint64_t>(facts.st_blocks) * 512;
+        }
+        const auto made = to_number<std::int64_t>(name.substr(0, std::min(name.size(), time_length))).value_or(0) / 1'000'000;
+        const bool is_kept =
+            is_whole && (count == 0 || (count < most_checkpoints && used <= size && now / 1'000'000'000 - made < longest_seconds));
+        if (is_whole) ++count;
+        if (!found.is_live && !is_kept) remove_all(directory_, name);
+    }
+}
+
+TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, WalkOrder walk, CopyOrder copy)
+{
+    walk.start = copy.start = made.head.start;
+    TreeLook manifest = walk_tree(root, walk);
+    std::optional<TreeLook> earlier;
+    UniqueFd copies;
+    for (const auto &other : store.list()) {
+        if (other.head.root != made.head.root) continue;
+        earlier = other.before();
+        copies = other.copies();
+        break;
+    }
+    copy.earlier = earlier ? &*earlier : nullptr;
+    copy.earlier_copies = copies;
+    copy_contents(root, made.copies(), manifest, copy);
+    store.write(made, "before", manifest);
+    return manifest;
+}
+
+} // namespace pi_agent
