@@ -1,5 +1,4 @@
-// pi-agentctl: the administrators' tool. Reads its command line and runs one command: their options, by the table of commands.toml, and
-// what each does.
+// pi-agentctl: reads its command line and runs one command. The table of commands.toml has their options.
 #include "admin/agents/agents.hpp"
 #include "admin/apply/apply.hpp"
 #include "admin/complete.hpp"
@@ -8,6 +7,7 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
+#include "admin/undo/undo.hpp"
 #include "common/base/terminal_text.hpp"
 
 #include <fmt/ranges.h>
@@ -206,6 +206,12 @@ const std::map<std::string, Run> runs = {
          run_drain({it.has("--off"), it.has("--wait"), it.text("--message")}, std::cout);
      }},
     {"history", show_history},
+    {"changes", [](const Given &it) { run_changes(it.text("SESSION"), it.has("--json"), std::cout); }},
+    {"diff", [](const Given &it) { run_diff(it.words("PATH"), it.text("--session"), std::cout); }},
+    {"undo",
+     [](const Given &it) {
+         run_undo({it.words("PATH"), it.text("--session"), it.has("--yes"), it.has("--dry-run")}, std::cout, std::cerr);
+     }},
     {"export", [](const Given &it) { become_export(it.text("SESSION")); }},
     {"denials",
      [](const Given &it) {
@@ -336,8 +342,7 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     Action chosen;
     for (const auto &row : command_rows())
         add_command(app, chosen, row);
-    const std::string_view first = argc > 1 ? argv[1] : "";
-    const std::string_view second = argc > 2 ? argv[2] : "";
+    const std::string_view first = argc > 1 ? argv[1] : "", second = argc > 2 ? argv[2] : "";
     if (first == "complete") // not of app: it says what the others are
         return {[text = complete(app, {argv + 2, argv + argc})] { std::cout << text; }, true};
     if (first == "shell" && argc > 2 && second != "--help" && second != "-h") {
@@ -399,8 +404,7 @@ int main(int argc, char **argv)
         FittedStream answer(std::cout, STDOUT_FILENO);
         if (action.is_for_programs) answer.stop();
         action.run();
-        std::cout.flush();
-        if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
+        if (!std::cout.flush()) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
     } catch (const NothingToDo &nothing) {
         say(name + " ", nothing.what());

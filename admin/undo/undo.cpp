@@ -1,0 +1,311 @@
+// Shows what a session changed, and takes it back: as the user, whose files both are.
+#include "admin/undo/undo.hpp"
+
+#include "admin/programs/program.hpp"
+#include "admin/sessions/sessions.hpp"
+#include "admin/text/terminal.hpp"
+#include "common/base/files.hpp"
+#include "common/base/terminal_text.hpp"
+#include "common/undo/restore.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t shown_limit = 8UL << 20U; // bytes of a file whose lines are compared
+constexpr const char *lister = "pi-agentctl history";
+
+// A checkpoint, its tree as it is now, and what is different.
+struct Compared {
+    UndoStore store;
+    Checkpoint checkpoint;
+    UniqueFd root;
+    TreeLook before;
+    std::optional<TreeLook> after;
+    std::vector<TreeChange> changes;
+};
+
+Checkpoint choose_checkpoint(std::vector<Checkpoint> all, const std::optional<std::string> &asked)
+{
+    std::vector<std::string> ids;
+    for (const auto &one : all)
+        ids.push_back(one.id);
+    const auto id = asked ? choose_session(ids, *asked, lister) : "";
+    for (auto &one : all)
+        if (asked ? one.id == id : one.head.kind == CheckpointKind::session) return std::move(one);
+    throw NothingToDo("nothing is kept of your sessions (projects.undo)");
+}
+
+TreeLook look_now(FdRef root)
+{
+    WalkOrder walk;
+    walk.entries *= 4; // of what is there since there may be more
+    walk.start = time_now();
+    return walk_tree(root, walk);
+}
+
+Compared compare_now(const std::optional<std::string> &session)
+{
+    if (::geteuid() == 0) throw Failure(ExitStatus::usage, "users look at what their own sessions changed; run it without sudo");
+    auto store = if_there([] { return std::optional(UndoStore::open(users_undo_directory(Uid(::getuid())))); });
+    Checkpoint checkpoint = choose_checkpoint(store ? store->list() : std::vector<Checkpoint>(), session);
+    const auto &path = checkpoint.head.root;
+    UniqueFd root = open_or_throw("opening " + escape_for_display(path), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    TreeLook before = checkpoint.before();
+    auto after = checkpoint.after();
+    auto changes = compare_trees(before, after ? &*after : nullptr, look_now(root), by_copies(checkpoint, root));
+    return {std::move(*store), std::move(checkpoint), std::move(root), std::move(before), std::move(after), std::move(changes)};
+}
+
+std::uint64_t microseconds(FileTime time)
+{
+    return static_cast<std::uint64_t>(time / 1000);
+}
+
+// Below the root, by its text: the tree may have changed since.
+std::vector<std::string> below_root(const std::vector<std::string> &paths, const std::string &root)
+{
+    std::vector<std::string> below;
+    for (const auto &path : paths) {
+        const auto absolute = without_trailing_slashes(std::filesystem::absolute(path).lexically_normal().string());
+        if (!is_within(absolute, root))
+            throw Failure(ExitStatus::usage,
+                          escape_for_display(path) + " is not in " + escape_for_display(root) + ", where that session was");
+        below.push_back(absolute.size() == root.size() ? "" : absolute.substr(root.size() + 1));
+    }
+    return below;
+}
+
+// Why its former content is gone; "" where it is not.
+std::string loss_of(const TreeChange &change)
+{
+    const bool is_needed = change.before && S_ISREG(change.before->mode) && change.before->kept != Kept::copied;
+    if (!is_needed || change.kind == TreeChangeKind::renamed || change.kind == TreeChangeKind::mode) return "";
+    return reason_of(change.before->kept);
+}
+
+std::string line_of(const TreeChange &change)
+{
+    std::string text = fmt::format("  {:<8} ", to_string(change.kind));
+    if (!change.from.empty()) text += escape_for_display(change.from) + " -> ";
+    text += escape_for_display(change.path);
+    const mode_t mode = change.now ? change.now->mode : change.before->mode;
+    if (S_ISDIR(mode)) text += "/";
+    if (const auto loss = loss_of(change); !loss.empty()) text += " (not saved: " + loss + ")";
+    if (change.is_later) text += " (changed again since the session)";
+    return text + "\n";
+}
+
+void show_list(const char *head, const std::vector<TreeChange> &changes, std::ostream &out)
+{
+    if (!changes.empty()) out << head << '\n';
+    for (const auto &change : changes)
+        out << line_of(change);
+}
+
+std::map<std::string, std::size_t> not_saved(const TreeLook &before)
+{
+    std::map<std::string, std::size_t> counts;
+    for (const auto &entry : before.entries)
+        if (entry.kept != Kept::none && entry.kept != Kept::copied) ++counts[reason_of(entry.kept)];
+    return counts;
+}
+
+nlohmann::json to_json(const TreeChange &change)
+{
+    const auto loss = loss_of(change);
+    return {{"change", to_string(change.kind)},
+            {"path", escape_for_display(change.path)},
+            {"from", text_or_null(escape_for_display(change.from))},
+            {"not_saved", text_or_null(loss)},
+            {"changed_since", change.is_later},
+            {"of_git", change.is_of_git()}};
+}
+
+// --- A difference in git's form.
+
+// What is at one side: of a regular file its content, of a symlink its target.
+std::string content_of(const Compared &compared, const std::optional<TreeEntry> &entry, bool is_before)
+{
+    if (!entry || S_ISDIR(entry->mode)) return "";
+    if (S_ISLNK(entry->mode)) return entry->target;
+    const UniqueFd file = is_before ? compared.checkpoint.open_copy(*entry) : open_in_tree(compared.root, entry->path, O_RDONLY);
+    struct stat facts {};
+    if (!file || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) throw_errno("reading it");
+    return read_whole(file, shown_limit, "it");
+}
+
+std::string difference_of(const Compared &compared, const TreeChange &change, const char *colour)
+{
+    const auto name = escape_for_display(change.path);
+    const auto former = change.from.empty() ? name : escape_for_display(change.from);
+    std::string text = fmt::format("diff --git a/{} b/{}\n", former, name);
+    if (!change.before)
+        text += fmt::format("new file mode {:o}\n", change.now->mode);
+    else if (!change.now)
+        text += fmt::format("deleted file mode {:o}\n", change.before->mode);
+    else if (change.before->mode != change.now->mode)
+        text += fmt::format("old mode {:o}\nnew mode {:o}\n", change.before->mode, change.now->mode);
+    if (!change.from.empty()) text += fmt::format("rename from {}\nrename to {}\n", former, name);
+    if (change.kind == TreeChangeKind::renamed || change.kind == TreeChangeKind::mode) return text;
+    if (const auto loss = loss_of(change); !loss.empty()) return text + "The former content was not saved: " + loss + "\n";
+    try {
+        const auto old_text = content_of(compared, change.before, true);
+        const auto new_text = content_of(compared, change.now, false);
+        if ((old_text + new_text).find('\0') != std::string::npos)
+            return text + fmt::format("Binary files differ ({} and {})\n", to_size(old_text.size()), to_size(new_text.size()));
+        const auto old_file = in_memory_input(old_text);
+        const std::vector<std::string> diff = {"diff",
+                                               "--text",
+                                               "--unified",
+                                               colour,
+                                               "--label",
+                                               change.before ? "a/" + former : "/dev/null",
+                                               "--label",
+                                               change.now ? "b/" + name : "/dev/null",
+                                               fmt::format("/proc/{}/fd/{}", ::getpid(), old_file.get()),
+                                               "-"};
+        return text + run_program(diff, new_text).output;
+    } catch (const Failure &failure) { // too large, or gone meanwhile
+        return text + "Not shown: " + failure.what() + "\n";
+    }
+}
+
+// --- Taking back.
+
+void refuse_beside_session(const Compared &compared, std::ostream &notes)
+{
+    const auto &root = compared.checkpoint.head.root;
+    const auto refuse = [&](const std::string &id) {
+        throw Failure(FailureKind::busy,
+                      "a session lives in " + escape_for_display(root) + "; end it first: pi-agentctl stop " + short_id(id));
+    };
+    for (const auto &one : compared.store.list())
+        if (one.is_live && one.head.kind == CheckpointKind::session && are_nested(one.head.root, root)) refuse(one.id);
+    try { // of which none is kept, or whose `pi` was killed
+        for (const auto &session : ask_own({OwnSubject::sessions}).sessions)
+            if (const auto &place = place_of(session.directory, session.project);
+                place.empty() || are_nested(place, escape_for_display(root)))
+                refuse(session.id);
+    } catch (const Failure &failure) {
+        if (failure.kind() == FailureKind::busy) throw;
+        notes << "whether another session lives there is not known: " << failure.what() << '\n';
+    }
+}
+
+// All that the plan replaces or removes, so that the undo can be taken back. Throws where something of it cannot be kept.
+Checkpoint keep_first(const Compared &compared, const UndoPlan &plan)
+{
+    std::set<std::string> touched;
+    for (const auto &step : plan.steps)
+        touched.insert(step.path);
+    Checkpoint made = compared.store.begin({CheckpointKind::undo, compared.checkpoint.head.root, time_now()});
+    WalkOrder walk;
+    walk.entries *= 4;
+    CopyOrder copy;
+    copy.size = copy.file = UINT64_MAX;
+    copy.alone = &touched;
+    const TreeLook now = take_checkpoint(compared.store, made, compared.root, walk, copy);
+    for (const auto &step : plan.steps) {
+        const TreeEntry *entry = now.find(step.path);
+        const bool is_lost = entry != nullptr && S_ISREG(entry->mode) && entry->kept != Kept::copied &&
+                             (step.kind == TreeChangeKind::created || step.kind == TreeChangeKind::changed);
+        if (is_lost)
+            throw Failure(ExitStatus::unavailable, escape_for_display(step.path) + " cannot be kept as it is now (" +
+                                                       reason_of(entry->kept) + "), so nothing was taken back");
+    }
+    compared.store.name(made, random_hex(16));
+    return made;
+}
+
+} // namespace
+
+void run_changes(const std::optional<std::string> &session, bool json, std::ostream &out)
+{
+    const Compared compared = compare_now(session);
+    const auto &head = compared.checkpoint.head;
+    const auto ended = compared.after ? std::optional(microseconds(compared.after->time)) : std::nullopt;
+    if (json) {
+        nlohmann::json list = nlohmann::json::array(), left_out = nlohmann::json::array();
+        for (const auto &change : compared.changes)
+            list.push_back(to_json(change));
+        for (const auto &path : compared.before.left_out)
+            left_out.push_back(escape_for_display(path));
+        return print_json({{"session", compared.checkpoint.id},
+                           {"directory", escape_for_display(head.root)},
+                           {"started", time_or_null(microseconds(head.start))},
+                           {"ended", time_or_null(ended)},
+                           {"changes", list},
+                           {"not_saved", not_saved(compared.before)},
+                           {"not_looked_at", left_out}},
+                          out);
+    }
+    out << (head.kind == CheckpointKind::undo ? "undo " : "session ") << short_id(compared.checkpoint.id) << " in "
+        << escape_for_display(head.root) << ", begun " << to_local_time(microseconds(head.start))
+        << (ended                         ? ", ended " + to_local_time(*ended)
+            : compared.checkpoint.is_live ? ", running"
+                                          : ", whose end nobody saw")
+        << '\n';
+    std::size_t of_git = 0;
+    for (const auto &change : compared.changes)
+        change.is_of_git() ? void(++of_git) : void(out << line_of(change));
+    if (compared.changes.empty()) out << "  nothing changed\n";
+    if (of_git > 0) out << "  git's own files: " << of_git << " changed\n";
+    for (const auto &[reason, count] : not_saved(compared.before))
+        out << "not saved: " << count << (count == 1 ? " file: " : " files: ") << reason << '\n';
+    for (const auto &path : compared.before.left_out)
+        out << "not looked at: " << (path.empty() ? "." : escape_for_display(path)) << '\n';
+}
+
+void run_diff(const std::vector<std::string> &paths, const std::optional<std::string> &session, std::ostream &out)
+{
+    const Compared compared = compare_now(session);
+    const auto named = below_root(paths, compared.checkpoint.head.root);
+    const bool wants_git = names_git(named);
+    const auto terminal = &out == &std::cout && has_program("less") ? text_terminal(STDOUT_FILENO) : std::nullopt;
+    std::string text;
+    for (const auto &change : compared.changes) {
+        const mode_t mode = change.now ? change.now->mode : change.before->mode;
+        if (S_ISDIR(mode) || (change.is_of_git() && !wants_git) || !is_selected(named, change)) continue;
+        text += difference_of(compared, change, terminal && terminal->has_colours ? "--color=always" : "--color=never");
+    }
+    if (text.empty()) throw NothingToDo("no file is different");
+    if (!terminal) return void(out << text);
+    const auto file = in_memory_input(text); // of escapes, less passes only colours
+    const char *kind = std::getenv("TERM");
+    run_at_terminal({"less", "-FRX", fmt::format("/proc/{}/fd/{}", ::getpid(), file.get())},
+                    {"LESSSECURE=1", std::string("TERM=") + (kind == nullptr ? "dumb" : kind)});
+}
+
+void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes)
+{
+    const Compared compared = compare_now(order.session);
+    const UndoPlan plan = plan_undo(compared.changes, below_root(order.paths, compared.checkpoint.head.root));
+    if (!compared.after && compared.checkpoint.head.kind == CheckpointKind::session)
+        out << "Nobody saw the end of this session, so what you changed since counts as its own.\n";
+    show_list("These changes are taken back:", plan.steps, out);
+    show_list("These stay, because they changed since the session; name a file to take it back anyway:", plan.conflicts, out);
+    show_list("These cannot be taken back:", plan.without, out);
+    if (!plan.of_git.empty()) out << "git's own files stay; name .git to take " << plan.of_git.size() << " of them back\n";
+    if (plan.steps.empty()) throw NothingToDo("there is nothing to take back");
+    if (order.dry_run) return;
+    refuse_beside_session(compared, notes);
+    require_consent("Take them back?", order.yes);
+    refuse_beside_session(compared, notes);
+    const Checkpoint kept = keep_first(compared, plan);
+    const auto failures = take_back(plan, compared.checkpoint, compared.root);
+    compared.store.write(kept, "after", look_now(compared.root));
+    for (const auto &failure : failures)
+        notes << "not taken back: " << failure << '\n';
+    out << "took back " << plan.steps.size() - std::min(failures.size(), plan.steps.size()) << " of " << plan.steps.size()
+        << " changes; to have them again: pi-agentctl undo --session " << short_id(kept.id) << '\n';
+    if (!failures.empty())
+        throw Failure(ExitStatus::system_failure, "not all was taken back; run it again when what is in the way is gone");
+}
+
+} // namespace pi_agent
