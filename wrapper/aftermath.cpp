@@ -129,41 +129,44 @@ LookPlan plan_of(const EarlyLook &look, const timespec &start)
     return plan;
 }
 
-class Aftermath {
+void look_for_doors(const EarlyLook &look, const timespec &start, FdRef channel)
+{
+    look_twice(plan_of(look, start), look.cwd, channel);
+}
+
+// A child that looks before the session and after it.
+class LookChild {
 public:
-    // Begins the first look, unless it is switched off.
-    explicit Aftermath(const EarlyLook &look)
+    using Work = void (*)(const EarlyLook &look, const timespec &start, FdRef channel);
+
+    // `remedy`: what a user does who hears nothing from it.
+    LookChild(const EarlyLook &look, const timespec &start, Work work, const char *remedy) : remedy_(remedy)
     {
-        if (!look.projects.aftermath) return;
-        timespec start{};
-        clock_gettime(CLOCK_REALTIME, &start);
         auto [own, theirs] = make_channel();
         const pid_t parent = getpid();
         pid_ = fork();
         if (pid_ < 0) throw_errno("starting the look at what the session will leave");
-        if (pid_ == 0) run_child(parent, look, start, theirs.get());
+        if (pid_ == 0) run_child(parent, look, start, theirs.get(), work);
         channel_ = std::move(own);
         has_screen_ = isatty(STDOUT_FILENO) == 1; // while it is open
     }
-    Aftermath(const Aftermath &) = delete;
-    Aftermath &operator=(const Aftermath &) = delete;
-    ~Aftermath()
+    LookChild(const LookChild &) = delete;
+    LookChild &operator=(const LookChild &) = delete;
+    ~LookChild()
     {
-        if (pid_ <= 0) return;
         kill(pid_, SIGKILL);
         waitpid(pid_, nullptr, WNOHANG); // not waited for: a file system that does not answer would hold it, and us
     }
 
-    // The agent has ended, and the terminal is the user's again. A signal such as INT ends the wait silently.
-    void tell(const std::string &session) const
+    // What happens to it is seen where its answer is waited for.
+    void say(const std::string &word) const noexcept { pi_agent::tell(channel_, word); }
+
+    // The agent has ended, and the terminal is the user's again. A signal such as INT, in `impatience`, ends the wait silently: then false.
+    bool tell(FdRef impatience) const
     {
-        if (pid_ <= 0 || session.empty()) return;
-        const UniqueFd impatience = watch_impatience();
         const std::string unknown = "pi: what this session left could not be looked at: the look ";
-        const char *const remedy = "; look at the project yourself before you run git, an editor or programs there\n";
-        std::string text = unknown + "was killed" + remedy;
+        std::string text = unknown + "was killed" + remedy_;
         try {
-            send_packet(channel_, session, {}, in_seconds(1));
             const Deadline deadline = in_seconds(look_patience_seconds);
             ProgressLine progress(ProgressLine::Place::behind_output); // gone before anything else is written
             Came came = wait_for_either(channel_, impatience, Clock::now() + silence);
@@ -171,34 +174,67 @@ public:
                 if (has_screen_) progress.show("looking at what this session left");
                 came = wait_for_either(channel_, impatience, deadline);
             }
-            if (came == Came::impatience) return;
+            if (came == Came::impatience) return false;
             if (const auto answer = receive_record(channel_, deadline)) text = answer->bytes;
         } catch (const SystemFailure &) { // NOLINT(bugprone-empty-catch): a look that was killed has no end of the channel any more
         } catch (const DeadlineExceeded &) {
-            text = unknown + "took longer than " + std::to_string(look_patience_seconds) + " seconds" + remedy;
+            text = unknown + "took longer than " + std::to_string(look_patience_seconds) + " seconds" + remedy_;
         } catch (const Failure &failure) {
-            text = unknown + "did not end (" + failure.what() + ")" + remedy;
+            text = unknown + "did not end (" + failure.what() + ")" + remedy_;
         }
         tell_lines(text);
+        return true;
     }
 
 private:
-    // The plan is made here: that follows what an agent may have written, to file systems that may not answer.
-    [[noreturn]] static void run_child(pid_t parent, const EarlyLook &look, const timespec &start, int channel)
+    // Plans are made here: that follows what an agent may have written, to file systems that may not answer.
+    [[noreturn]] static void run_child(pid_t parent, const EarlyLook &look, const timespec &start, int channel, Work work)
     {
         try {
-            if (keep_only(channel) && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent)
-                look_twice(plan_of(look, start), look.cwd, FdRef(3));
+            if (keep_only(channel) && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent) work(look, start, FdRef(3));
         } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the parent sees the end, and says so
         }
         _exit(0);
     }
 
+    const char *remedy_;
     UniqueFd channel_;
     pid_t pid_ = -1;
     bool has_screen_ = false; // standard output is a terminal, not a pager
 };
 
+// Both looks, as far as the policy wants them. They begin before anything of the session runs.
+class Aftermath {
+public:
+    Aftermath(const EarlyLook &look, Program program)
+    {
+        timespec start{};
+        clock_gettime(CLOCK_REALTIME, &start);
+        if (look.projects.aftermath)
+            doors_.emplace(look, start, look_for_doors, "; look at the project yourself before you run git, an editor or programs there\n");
+        const bool has_hands = program == Program::agent || program == Program::shell;
+        if (look.projects.undo.on && !look.projects.read_only && has_hands)
+            undo_.emplace(look, start, keep_undo, "; what pi-agentctl changes says may be too much\n");
+    }
+
+    void begin(const std::string &session) const
+    {
+        if (undo_) undo_->say(session);
+    }
+
+    void tell(const std::string &session) const
+    {
+        if (session.empty()) return;
+        const UniqueFd impatience = watch_impatience();
+        for (const auto *child : {&doors_, &undo_})
+            if (*child) (*child)->say(session);
+        for (const auto *child : {&doors_, &undo_})
+            if (*child && !(*child)->tell(impatience)) return;
+    }
+
+private:
+    std::optional<LookChild> doors_, undo_;
+};
 } // namespace
 
 // Looking at a tree by descriptor.
@@ -393,8 +429,8 @@ void Marker::programs(const std::string &directory, Appearing appearing)
 
 AgentEnded run_watched(const EarlyLook &look, Program program, const RunSession &run)
 {
-    const Aftermath aftermath(look); // before anything of the session runs
-    std::string session;
+    const Aftermath aftermath(look, program);
+    SessionId session([&](const std::string &id) { aftermath.begin(id); });
     try {
         const AgentEnded ended = run(session);
         aftermath.tell(session);

@@ -1,6 +1,7 @@
 // What a session leaves: the search of the tree that it saw, what of it runs code outside, and the notice.
 #pragma once
 
+#include "common/undo/compare.hpp"
 #include "wrapper/session_client.hpp"
 
 #include <ctime>
@@ -235,7 +236,14 @@ constexpr int aftermath_seconds = 2;                   // for one look
 constexpr std::size_t aftermath_entries = 300'000;     // in one look
 constexpr std::size_t aftermath_link_entries = 20'000; // of what a start reads as the user
 
-using RunSession = std::function<AgentEnded(std::string &session)>;
+// Keeps what the session may change as it was, and says what it changed: pi's other child, in undo_look.cpp. `channel` brings the session's
+// id when it has begun, and one more packet when it has ended; the answer is whole lines.
+void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel);
+
+// The line about a session that changed more than a few files, or what was there before outside of every repository; else empty.
+std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLook &before);
+
+using RunSession = std::function<AgentEnded(SessionId &session)>;
 // Runs a session and looks at what it leaves, on the host where it runs: with the user's rights, in a child process for which only the
 // notice waits.
 AgentEnded run_watched(const EarlyLook &look, Program program, const RunSession &run);

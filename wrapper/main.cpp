@@ -154,7 +154,7 @@ AgentEnded run(const Request &asked, const std::vector<AskedPort> &ports)
         throw Failure(FailureKind::start_asks,
                       "denied: this session runs on a node of the cluster, and --pi-agent-port leads to sessions of "
                       "this host alone; leave the option out");
-    const auto client = [&](std::string &session) {
+    const auto client = [&](SessionId &session) {
         std::optional<UserTerminal> terminal = UserTerminal::find();
         Request request = complete_request(asked, terminal, look);
         std::optional<OutputFiles> files; // whole when this returns, before the look at what the session left
@@ -165,7 +165,7 @@ AgentEnded run(const Request &asked, const std::vector<AskedPort> &ports)
                           session);
     };
     if (!is_placed) return run_watched(look, asked.program, client);
-    std::string session; // the node looks at what it leaves
+    SessionId session; // the node looks at what it leaves
     return client(session);
 }
 

@@ -25,7 +25,7 @@ std::string message_of(const RunnerMessage &message)
 
 class NodeSession {
 public:
-    NodeSession(Tunnel &tunnel, const Request &request, FdRef cwd, std::string &session) : tunnel_(tunnel), session_(session)
+    NodeSession(Tunnel &tunnel, const Request &request, FdRef cwd, SessionId &session) : tunnel_(tunnel), session_(session)
     {
         std::array<UniqueFd, 3> theirs;
         for (int fd = 0; fd < 3; ++fd) {
@@ -131,7 +131,7 @@ private:
     }
 
     Tunnel &tunnel_;
-    std::string &session_;
+    SessionId &session_;
     JobSignals signals_;
     RunnerProcess runner_;
     std::optional<AgentEnded> ended_;
@@ -224,7 +224,7 @@ int serve_node()
         program = request.program;
         tunnel.say(hello_tag + name_of_node());
         const UniqueFd cwd = open_cwd();
-        run_watched(refuse_early(cwd, asked_by(request)), program, [&](std::string &session) {
+        run_watched(refuse_early(cwd, asked_by(request)), program, [&](SessionId &session) {
             const AgentEnded ended = NodeSession(tunnel, request, cwd, session).run();
             say_last(ended);
             return ended;

@@ -127,7 +127,7 @@ private:
 
 class Client {
 public:
-    Client(ClientInput input, std::string &session)
+    Client(ClientInput input, SessionId &session)
         : input_(std::move(input)), session_(session), peer_(reach_peer(input_.job)), start_(peer_->name()),
           to_peer_(peer_->channel(), input_.request, input_.cwd, input_.stdio, input_.ports.for_session())
     {
@@ -353,7 +353,7 @@ private:
     }
 
     ClientInput input_;
-    std::string &session_;
+    SessionId &session_;
     JobSignals signals_;
     std::unique_ptr<SessionPeer> peer_;
     StartWatch start_;
@@ -372,7 +372,7 @@ private:
 
 } // namespace
 
-AgentEnded run_client(ClientInput input, std::string &session)
+AgentEnded run_client(ClientInput input, SessionId &session)
 {
     return Client(std::move(input), session).run();
 }

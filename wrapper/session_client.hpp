@@ -316,6 +316,25 @@ private:
     bool is_shown_ = false;
 };
 
+// The id of a session; empty before an agent has started. Who waits for it hears it at once.
+class SessionId {
+public:
+    explicit SessionId(std::function<void(const std::string &id)> heard = {}) : heard_(std::move(heard)) {}
+    SessionId &operator=(const std::string &id)
+    {
+        id_ = id;
+        if (heard_) heard_(id_);
+        return *this;
+    }
+    operator const std::string &() const noexcept { return id_; } // NOLINT(google-explicit-constructor): it is that text
+    [[nodiscard]] bool empty() const noexcept { return id_.empty(); }
+    void clear() noexcept { id_.clear(); }
+
+private:
+    std::string id_;
+    std::function<void(const std::string &id)> heard_;
+};
+
 // What ends a wait of the wrapper's: a signal, which is for the agent first, and for this process if it reaches nothing.
 class AskedEnd {
 public:
@@ -331,7 +350,7 @@ public:
     [[nodiscard]] bool is_over() const noexcept { return is_over_; }
     // As this process then ends. Says what goes on without it, and forgets the session's id: nothing looks at what a session left that may
     // still be ending.
-    [[nodiscard]] AgentEnded tell(const SessionPeer &peer, bool has_runner, std::string &session) const;
+    [[nodiscard]] AgentEnded tell(const SessionPeer &peer, bool has_runner, SessionId &session) const;
 
 private:
     int number_ = 0;
@@ -358,6 +377,6 @@ struct ClientInput {
 
 // Throws Failure with the refusal of the runner or sudo. Restores the terminal in every case. `session` becomes the session's id, even if
 // this throws later; it stays empty if no agent started.
-AgentEnded run_client(ClientInput input, std::string &session);
+AgentEnded run_client(ClientInput input, SessionId &session);
 
 } // namespace pi_agent

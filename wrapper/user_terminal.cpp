@@ -406,7 +406,7 @@ void AskedEnd::ask(int number)
     if (defence_is_on("signals-end-pi")) due_ = now + end_patience;
 }
 
-AgentEnded AskedEnd::tell(const SessionPeer &peer, bool has_runner, std::string &session) const
+AgentEnded AskedEnd::tell(const SessionPeer &peer, bool has_runner, SessionId &session) const
 {
     std::string text = std::string("pi: ended by SIG") + sigabbrev_np(number_) + ", though ";
     if (!has_runner)

@@ -89,12 +89,14 @@ void remove_directory(FdRef parent, const std::string &name, const std::string &
     throw_errno("removing " + path);
 }
 
-// Of the record only what its user may read, or with "" what all may: the record itself stays.
+// The checkpoints, and of the record what its user may read; with "" those of all. The record itself stays.
 void remove_own_record(const std::string &name)
 {
-    const auto place = split_last(own_records_path + (name.empty() ? "" : "/" + name));
-    const auto parent = if_there([&] { return open_trusted(place.first, O_RDONLY | O_DIRECTORY, "directory of records"); });
-    if (parent) remove_beneath(parent, place.second);
+    for (const auto *path : {own_records_path, undo_path}) {
+        const auto place = split_last(path + (name.empty() ? "" : "/" + name));
+        const auto parent = if_there([&] { return open_trusted(place.first, O_RDONLY | O_DIRECTORY, "directory of records"); });
+        if (parent) remove_beneath(parent, place.second);
+    }
 }
 
 void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef users, const UserState &state)

@@ -173,6 +173,7 @@ StateDirectory open_state(Entered &entered, const Heard &heard, OpenedSession &s
     sweep(entered.root, *entered.sandbox);
     require_room(entered.root, entered.caller, heard.policy.limits);
     entered.slot.reset(); // from now on it counts as a session
+    if (heard.policy.projects.undo.on) attempt_recorded(entered.id, [&] { make_undo_directory(entered.caller); });
     return open_state_directory(entered.root, heard.policy.agent.state_dir, short_name(entered.caller), entered.admission.agent, [&] {
         session.waited = true;
         session.watch.check();

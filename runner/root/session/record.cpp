@@ -280,6 +280,13 @@ void record_problem(std::string_view id, std::string_view text, std::string_view
     }
 }
 
+void make_undo_directory(const Account &user)
+{
+    const UniqueFd state = open_trusted(state_path, O_RDONLY | O_DIRECTORY, "state directory");
+    const UniqueFd all = ensure_state_directory(state, "undo", 0711, 0, 0, undo_path);
+    ensure_state_directory(all, short_name(user).c_str(), 0700, user.uid.value(), 0, std::string(undo_path) + "/" + short_name(user));
+}
+
 std::string own_record_directory(const Account &user)
 {
     return std::string(own_records_path) + "/" + short_name(user);

@@ -1,0 +1,137 @@
+"""What a session changed is listed, shown and taken back by its user, without root and without git."""
+
+import json
+
+import pytest
+from launching import PLAYING_POLICY, finish, messages, pi, session
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+PROJECT = "/home/alice/projects/undo"
+STORE = "/var/lib/pi-agent/undo/alice"
+MADE = """
+set -e
+rm -rf "$1"; mkdir -p "$1/src" "$1/empty"; cd "$1"
+git init -q; printf 'int a;\\n' >src/a.c; echo KEY=1 >.env; echo .env >.gitignore; ln -s src/a.c link; chmod 600 .env
+git add src .gitignore link; git commit -qm one; echo 'not committed' >>src/a.c; rm -rf "$1.copy"; cp -a "$1" "$1.copy"; sleep 0.1
+"""
+
+
+@pytest.fixture
+def project(machine):
+    machine.run(["sh", "-c", MADE, "sh", PROJECT], cwd="/", check=True)
+    yield PROJECT
+    machine.root(["rm", "-rf", PROJECT, f"{PROJECT}.copy"], check=True)
+
+
+def ctl(machine, *arguments, cwd=PROJECT, **options):
+    return machine.run(["pi-agentctl", *arguments], cwd=cwd, **options)
+
+
+def changes(machine):
+    done = ctl(machine, "changes", "--json", check=True)
+    return {one["path"]: one["change"] for one in json.loads(done.stdout)["changes"] if not one["of_git"]}
+
+
+def is_as_before(machine):
+    """All but git's own files, byte for byte, with modes and targets."""
+    listing = "cd $1 && find . -path ./.git -prune -o -printf '%p %m %y %l\\n' | sort && find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha256sum"
+    return len({machine.run(["sh", "-c", listing, "sh", path], cwd="/", check=True).stdout for path in (PROJECT, f"{PROJECT}.copy")}) == 1
+
+
+@pytest.mark.parametrize("script", [
+    "git checkout -q . && git clean -qfdx",
+    "git reset -q --hard && rm -rf empty link",
+    "rm -rf src .env; mkdir -p new/tree; echo x >new/tree/file",
+    "git stash -q -u; mv .gitignore ignore; chmod 644 .env || true",
+    "rm link; mkdir link; echo x >link/file; mv src lib; echo y >>lib/a.c",
+])  # fmt: skip
+def test_changes_are_listed_and_taken_back(machine, project, script):
+    done = pi(machine, "sh", "-c", script, cwd=project)
+    assert done.returncode == 0, done
+    assert changes(machine)
+    assert not is_as_before(machine)
+    assert ctl(machine, "undo", "--yes").returncode == 0
+    assert is_as_before(machine)
+    assert changes(machine) == {}
+    assert ctl(machine, "undo", "--yes").returncode == 1  # nothing is left to do
+
+
+def test_the_place_belongs_to_the_user_alone_and_no_session_sees_it(machine, project):
+    seen = pi(machine, "sh", "-c", f"ls -A /var/lib/pi-agent/undo {STORE} 2>&1; true", cwd=project)
+    assert b"No such file" in seen.stdout or b"Permission denied" in seen.stdout, seen
+    assert machine.root(["stat", "-c", "%U %a", "/var/lib/pi-agent/undo", STORE]).stdout == b"root 711\nalice 700\n"
+    names = machine.root(["ls", STORE]).stdout.split()
+    assert names and not [name for name in names if b"-new-" in name], names
+
+
+def test_pi_says_once_how_to_see_many_changes(machine, project):
+    done = pi(machine, "sh", "-c", "for n in $(seq 20); do echo $n >new-$n; done", cwd=project)
+    assert [line for line in messages(done) if "pi-agentctl changes" in line] == [
+        "pi: this session changed 20 files. See them: pi-agentctl changes. Take them back: pi-agentctl undo"]  # fmt: skip
+    assert not [line for line in messages(pi(machine, "sh", "-c", "echo x >new", cwd=project)) if "pi-agentctl" in line]
+
+
+def test_an_undo_is_taken_back_by_its_id(machine, project):
+    pi(machine, "sh", "-c", "echo agent >src/a.c; rm .env", cwd=project)
+    done = ctl(machine, "undo", "--yes", check=True)
+    undone = done.stdout.split(b"--session ")[1].split()[0].decode()
+    assert is_as_before(machine)
+    assert ctl(machine, "undo", "--yes", "--session", undone).returncode == 0
+    assert machine.run(["cat", f"{project}/src/a.c"]).stdout == b"agent\n"
+    assert machine.run(["test", "-e", f"{project}/.env"]).returncode == 1
+
+
+def test_what_the_user_changed_since_stays(machine, project):
+    pi(machine, "sh", "-c", "echo agent >src/a.c; echo agent >new", cwd=project)
+    machine.run(["sh", "-c", "echo own >src/a.c; echo own >own"], cwd=project, check=True)
+    done = ctl(machine, "undo", "--yes", check=True)
+    assert b"because they changed since the session" in done.stdout, done
+    assert machine.run(["sh", "-c", "cat src/a.c own; ls"], cwd=project).stdout == b"own\nown\nempty\nlink\nown\nsrc\n"
+    assert ctl(machine, "undo", "--yes", "src/a.c").returncode == 0
+    assert machine.run(["cat", "src/a.c"], cwd=project).stdout == b"int a;\nnot committed\n"
+
+
+def test_undo_is_refused_while_a_session_lives_there(machine, project):
+    with session(machine, "sh", "-c", "echo agent >src/a.c; echo ready; read line", cwd=project) as running:
+        assert running.stdout.readline() == b"ready\n"
+        done = ctl(machine, "undo", "--yes")
+        assert (done.returncode, b"a session lives in" in done.stderr) == (75, True), done
+        finish(running)
+
+
+def test_diff_has_gits_form_and_runs_nothing_of_the_project(machine, project):
+    script = f"echo agent >>src/a.c; git config diff.external 'touch {PROJECT}/owned'; echo '* diff=x' >.gitattributes; git config diff.x.textconv 'touch {PROJECT}/owned'"
+    pi(machine, "sh", "-c", script, cwd=project)
+    done = ctl(machine, "diff", "src", check=True)
+    assert done.stdout.startswith(b"diff --git a/src/a.c b/src/a.c\n--- a/src/a.c\n+++ b/src/a.c\n@@ "), done
+    assert b"\n+agent\n" in done.stdout
+    assert machine.run(["test", "-e", f"{PROJECT}/owned"]).returncode == 1
+
+
+def test_root_has_no_changes_and_off_is_off(machine, project):
+    assert machine.root(["pi-agentctl", "changes"]).returncode == 64
+    machine.install_policy(PLAYING_POLICY + "projects: {undo: false}\n")
+    before = machine.root(["ls", STORE]).stdout
+    pi(machine, "sh", "-c", "rm .env", cwd=project)
+    after = machine.root(["ls", STORE]).stdout
+    machine.install_policy(PLAYING_POLICY)
+    assert before == after
+
+
+def test_a_killed_undo_is_finished_by_the_next(machine, project):
+    machine.run(["sh", "-c", "mkdir many; for n in $(seq 300); do echo $n >many/$n; done; rm -rf ../undo.copy; cp -a . ../undo.copy; sleep 0.1"], cwd=project, check=True)
+    pi(machine, "sh", "-c", "rm -rf src many; echo x >new", cwd=project)
+    for wait in ("0.01", "0.02", "0.03", "0.05", "0.08"):
+        machine.run(["timeout", "-s", "KILL", wait, "pi-agentctl", "undo", "--yes"], cwd=project)
+    ctl(machine, "undo", "--yes")
+    assert is_as_before(machine)
+
+
+def test_a_project_without_git_has_it_too(machine):
+    machine.run(["sh", "-c", f"rm -rf {PROJECT}; mkdir {PROJECT}; echo one >{PROJECT}/notes; sleep 0.1"], cwd="/", check=True)
+    done = pi(machine, "sh", "-c", "rm notes", cwd=PROJECT)
+    assert [line for line in messages(done) if "changed 1 file" in line], done
+    assert ctl(machine, "undo", "--yes").returncode == 0
+    assert machine.run(["cat", "notes"], cwd=PROJECT).stdout == b"one\n"
+    machine.root(["rm", "-r", PROJECT], check=True)

@@ -1,0 +1,161 @@
+// The child that keeps a project as it was before the session, and says at the end what changed.
+#include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
+#include "wrapper/aftermath.hpp"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t few_changes = 10;
+constexpr int idle_niceness = 10;      // with less, a busy host would make the end of a session wait
+constexpr int io_class_idle = 3 << 13; // ioprio_set(2)
+constexpr int io_of_thread = 1;
+constexpr auto naming_pause = std::chrono::milliseconds(100);
+
+struct Making {
+    UndoStore store;
+    Checkpoint checkpoint;
+};
+
+// A home, or a whole host, is too much: of these the repository alone.
+LookPlan plan_of_undo(const EarlyLook &look)
+{
+    LookPlan plan = plan_look(look.root, look.cwd, look.home, "", look.projects.shown());
+    if (plan.root != "/" && plan.root != look.home) return plan;
+    plan.root = plan.repository.empty() ? "" : (plan.root == "/" ? "" : plan.root) + "/" + std::exchange(plan.repository, "");
+    return plan;
+}
+
+UniqueFd open_project(const std::string &root)
+{
+    return open_or_throw("opening " + root, root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+// Root makes the directory at the first start of a user, beside this process.
+UndoStore wait_for_store(const std::atomic<bool> &is_cancelled)
+{
+    const auto path = users_undo_directory(Uid(getuid()));
+    for (;;) {
+        try {
+            return UndoStore::open(path);
+        } catch (const SystemFailure &failure) {
+            if (failure.error_number() != ENOENT || is_cancelled) throw;
+        }
+        std::this_thread::sleep_for(naming_pause);
+    }
+}
+
+Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, const std::atomic<bool> &is_cancelled)
+{
+    // Of this thread alone: the end of a session is waited for.
+    setpriority(PRIO_PROCESS, 0, idle_niceness);             // best_effort
+    syscall(SYS_ioprio_set, io_of_thread, 0, io_class_idle); // best_effort
+    const auto has_end = [&] { return is_cancelled.load(); };
+    const UniqueFd root = open_project(undo.root);
+    UndoStore store = wait_for_store(is_cancelled);
+    const auto &bounds = look.projects.undo;
+    Checkpoint made = store.begin({CheckpointKind::session, undo.root, file_time(start)});
+    fault_point("undo-taking");
+    WalkOrder walk;
+    walk.first = undo.repository;
+    walk.is_cancelled = has_end;
+    CopyOrder copy;
+    copy.size = bounds.size.amount;
+    copy.file = bounds.file.amount;
+    copy.is_cancelled = has_end;
+    take_checkpoint(store, made, root, walk, copy);
+    if (!is_cancelled) store.prune(bounds.size.amount, file_time(start)); // else the next start does it: nobody waits for that
+    return {std::move(store), std::move(made)};
+}
+
+std::string look_back(const LookPlan &undo, const Making &made)
+{
+    const UniqueFd root = open_project(undo.root);
+    const Deadline deadline = in_seconds(aftermath_seconds);
+    WalkOrder walk;
+    walk.first = undo.repository;
+    walk.entries *= 2; // of what the session left there may be more
+    walk.is_cancelled = [&] { return Clock::now() >= deadline; };
+    walk.start = time_now();
+    const TreeLook after = walk_tree(root, walk);
+    made.store.write(made.checkpoint, "after", after);
+    const TreeLook before = made.checkpoint.before();
+    const auto changes = compare_trees(before, nullptr, after, by_copies(made.checkpoint, root));
+    const auto missed =
+        std::count_if(before.entries.begin(), before.entries.end(), [](const auto &one) { return one.kept == Kept::unreached; });
+    return changes_notice(changes, before) + (missed == 0
+                                                  ? ""
+                                                  : "pi: the session ended before " + std::to_string(missed) +
+                                                        " files of the project were saved, so what it did to these cannot be taken back\n");
+}
+
+} // namespace
+
+std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLook &before)
+{
+    std::size_t count = 0;
+    bool is_outside = false;
+    for (const auto &change : changes) {
+        if (change.is_of_git()) continue;
+        ++count;
+        if (!change.before) continue; // what came is lost to nobody
+        std::string above = change.path;
+        do {
+            above.resize(above.rfind('/') == std::string::npos ? 0 : above.rfind('/'));
+        } while (before.find(join_path(above, ".git")) == nullptr && !above.empty());
+        is_outside = is_outside || before.find(join_path(above, ".git")) == nullptr;
+    }
+    if (count <= few_changes && !is_outside) return "";
+    return "pi: this session changed " + std::to_string(count) + (count == 1 ? " file" : " files") +
+           ". See them: pi-agentctl changes. Take them back: pi-agentctl undo\n";
+}
+
+void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel)
+{
+    const LookPlan undo = plan_of_undo(look);
+    std::atomic<bool> is_cancelled = false;
+    std::future<Making> making;
+    if (!undo.root.empty()) making = std::async(std::launch::async, [&] { return make(undo, look, start, is_cancelled); });
+    std::optional<Making> made;
+    std::string id;
+    std::string problem;
+    const auto take = [&] {
+        try {
+            made.emplace(making.get());
+            made->store.name(made->checkpoint, id);
+        } catch (const std::exception &failure) {
+            problem = failure.what();
+        }
+    };
+    for (bool has_ended = false; !has_ended;) {
+        const bool waits = making.valid() && !id.empty();
+        if (wait_for_input(channel, waits ? Clock::now() + naming_pause : in_seconds(60))) {
+            const auto word = receive_packet(channel, in_seconds(1));
+            has_ended = !word || !id.empty();
+            if (!word) id.clear();
+            if (word) id = word->bytes;
+        } else if (waits && making.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+            take();
+            release_start_up_memory();
+        }
+    }
+    is_cancelled = true;
+    if (id.empty()) return; // the agent never ran, so the next start removes this
+    if (making.valid()) take();
+    std::string text;
+    if (made && problem.empty())
+        text = look_back(undo, *made);
+    else if (!problem.empty())
+        text = "pi: what this session changed cannot be taken back: " + escape_for_display(problem) + "\n";
+    send_record(channel, text, {}, in_seconds(1));
+}
+
+} // namespace pi_agent
