@@ -213,7 +213,7 @@ Checkpoint keep_first(const Compared &compared, const UndoPlan &plan)
     const TreeLook now = take_checkpoint(compared.store, made, compared.root, walk, copy);
     for (const auto &step : plan.steps) {
         const TreeEntry *entry = now.find(step.path);
-        const bool is_lost = entry != nullptr && S_ISREG(entry->mode) && entry->kept != Kept::copied &&
+        const bool is_lost = entry != nullptr && S_ISREG(entry->mode) && entry->kept != Kept::copied && entry->kept != Kept::unreadable &&
                              (step.kind == TreeChangeKind::created || step.kind == TreeChangeKind::changed);
         if (is_lost)
             throw Failure(ExitStatus::unavailable, escape_for_display(step.path) + " cannot be kept as it is now (" +
