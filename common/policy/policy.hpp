@@ -430,9 +430,7 @@ std::string root_key(const UserEntry &entry, const RootSpec &root);
 
 const char *to_string(SandboxMethod method);  // as the policy writes it
 bool has_unit(SandboxMethod method) noexcept; // a session is a systemd unit, which has a control group and so limits
-// Whether a session can have a network of its own out of which a gate leads.
-bool has_gate(SandboxMethod method) noexcept;
-
+bool has_gate(SandboxMethod method) noexcept; // a session can have a network of its own out of which a gate leads
 // The name of the agent account for `user` under this policy, from names alone. Where each user has one, no two users share it.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
 
