@@ -72,6 +72,8 @@ struct WalkOrder {
 // `root` is a directory; the walk follows no link and crosses no mount. Never throws for what an agent can do to the tree.
 TreeLook walk_tree(FdRef root, const WalkOrder &order);
 
+// The root of a checkpoint: it was canonical, so a link on the way there has come since. Throws SystemFailure.
+UniqueFd open_root_of_tree(const std::string &path);
 // Opens what is at `path` beneath the root without following a link, without crossing a mount, without waiting. Empty on failure (errno).
 UniqueFd open_in_tree(FdRef root, const std::string &path, int flags) noexcept;
 
@@ -87,8 +89,8 @@ struct CopyOrder {
 // became of each. Reads nothing else: opening a pipe waits, and opening a device does things.
 void copy_contents(FdRef root, FdRef copies, TreeLook &manifest, const CopyOrder &order);
 
-// Copies one open file to another, with its holes. False on failure (errno).
-bool copy_content(FdRef from, FdRef into);
+// Copies one open file to another, with its holes. False on failure (errno; ECANCELED).
+bool copy_content(FdRef from, FdRef into, const IsCancelled &is_cancelled);
 
 // --- Where checkpoints are kept: a directory of the user's own, which no session sees.
 

@@ -121,7 +121,12 @@ SameContent by_copies(const Checkpoint &checkpoint, FdRef root)
         if (before.size != now.size) return false;
         const UniqueFd file = open_in_tree(root, now.path, O_RDONLY);
         struct stat facts {};
-        return file && fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode) && have_same_bytes(checkpoint.open_copy(before), file);
+        if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+        try {
+            return have_same_bytes(checkpoint.open_copy(before), file);
+        } catch (const Failure &) { // no whole copy
+            return false;
+        }
     };
 }
 

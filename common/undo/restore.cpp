@@ -49,7 +49,7 @@ public:
             if (step.before && !is_kept(step) && !S_ISDIR(step.before->mode))
                 attempt(step, [&] { put_back(*step.before, open_unchanged(step)); });
         for (auto step = plan.steps.rbegin(); step != plan.steps.rend(); ++step) // all in it is there, so a directory may close
-            if (step->before && (S_ISDIR(step->before->mode) || is_kept(*step))) attempt(*step, [&] { set_mode(*step->before); });
+            if (step->before && (S_ISDIR(step->before->mode) || is_kept(*step))) attempt(*step, [&] { set_mode(*step); });
         return std::move(failures_);
     }
 
@@ -134,16 +134,18 @@ private:
         const UniqueFd file = open_at(parent, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
         const std::array<timespec, 2> times = {timespec{0, UTIME_OMIT},
                                                timespec{entry.modified / 1'000'000'000, entry.modified % 1'000'000'000}};
-        return file && copy_content(copy, file) && futimens(file.get(), times.data()) == 0 &&
+        return file && copy_content(copy, file, [] { return false; }) && futimens(file.get(), times.data()) == 0 &&
                fchmod(file.get(), entry.mode & mode_bits) == 0 && fdatasync(file.get()) == 0;
     }
 
-    void set_mode(const TreeEntry &entry) const
+    void set_mode(const TreeChange &step) const
     {
+        const TreeEntry &entry = *step.before;
         const UniqueFd file = open_in_tree(root_, entry.path, O_PATH);
         struct stat facts {};
         if (!file || fstat(file.get(), &facts) != 0) throw_errno("opening it");
-        if ((facts.st_mode & S_IFMT) != (entry.mode & S_IFMT)) throw Failure(ExitStatus::limit, "it changed meanwhile");
+        const bool is_other = step.kind == TreeChangeKind::mode && facts.st_ino != step.now->inode;
+        if (is_other || (facts.st_mode & S_IFMT) != (entry.mode & S_IFMT)) throw Failure(ExitStatus::limit, "it changed meanwhile");
         const mode_t mode = entry.mode & (S_ISDIR(entry.mode) ? 07777U : mode_bits);
         // An open path has no fchmod(2); this leads to that very file.
         if (!S_ISLNK(facts.st_mode) && chmod(("/proc/self/fd/" + std::to_string(file.get())).c_str(), mode) != 0)
@@ -171,8 +173,14 @@ bool is_selected(const std::vector<std::string> &named, const TreeChange &change
 UndoPlan plan_undo(const std::vector<TreeChange> &changes, const std::vector<std::string> &named)
 {
     UndoPlan plan;
+    std::set<std::string> above; // directories without which what is selected cannot come back
+    for (const auto &change : changes)
+        if (is_selected(named, change) && change.before)
+            for (auto path = split_last(change.before->path).first; !path.empty() && above.insert(path).second;)
+                path = split_last(path).first;
     for (const auto &change : changes) {
-        if (!is_selected(named, change)) continue;
+        const bool is_above = change.kind == TreeChangeKind::deleted && above.contains(change.path);
+        if (!is_above && !is_selected(named, change)) continue;
         const bool is_new = !change.before;
         const bool needs_copy = change.before && !S_ISDIR(change.before->mode) && !S_ISLNK(change.before->mode) &&
                                 (change.kind == TreeChangeKind::changed || change.kind == TreeChangeKind::deleted);
@@ -180,7 +188,8 @@ UndoPlan plan_undo(const std::vector<TreeChange> &changes, const std::vector<std
             plan.of_git.push_back(change);
         else if (needs_copy && change.before->kept != Kept::copied)
             plan.without.push_back(change);
-        else if ((change.is_later || change.is_uncertain) && !is_named(named, change.path, true) && defence_is_on("undo-conflicts"))
+        else if ((change.is_later || change.is_uncertain) && !is_above && !is_named(named, change.path, true) &&
+                 defence_is_on("undo-conflicts"))
             plan.conflicts.push_back(change);
         else
             plan.steps.push_back(change);

@@ -6,8 +6,6 @@
 
 #include <sys/file.h>
 
-#include <thread>
-
 namespace pi_agent {
 
 namespace {
@@ -19,7 +17,6 @@ constexpr std::size_t time_length = 20;                     // digits, so that n
 constexpr std::size_t manifest_limit = 512UL * 1024 * 1024; // bytes
 constexpr const char *copies_name = "copies";
 constexpr const char *unnamed = "-new-"; // the session's id is not known yet
-constexpr int lock_tries = 100;          // 50 ms apart
 
 std::string digits_of(FileTime time)
 {
@@ -180,12 +177,8 @@ std::vector<Checkpoint> UndoStore::list() const
 
 void UndoStore::prune(std::uint64_t size, FileTime now) const
 {
-    int tries = lock_tries;
     const UniqueFd lock = open_at(directory_, ".", O_RDONLY | O_DIRECTORY);
-    while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) { // another start of this user's
-        if (--tries == 0) return;
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
+    if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return; // another start of this user's is at it
     std::set<ino_t> counted;
     std::uint64_t used = 0;
     std::size_t count = 0;
@@ -215,8 +208,12 @@ TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef r
     UniqueFd copies;
     for (const auto &other : store.list()) {
         if (other.head.root != made.head.root) continue;
-        earlier = other.before();
-        copies = other.copies();
+        try {
+            earlier = other.before();
+            copies = other.copies();
+        } catch (const Failure &) { // damaged: everything is copied
+            earlier.reset();
+        }
         break;
     }
     copy.earlier = earlier ? &*earlier : nullptr;

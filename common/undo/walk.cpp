@@ -24,16 +24,11 @@ constexpr mode_t placeholder_mode = 01755; // of the product's own directories, 
 
 TreeEntry entry_of(std::string path, const struct stat &facts)
 {
-    return {std::move(path),
-            facts.st_mode,
-            facts.st_ino,
-            static_cast<std::uint64_t>(facts.st_size),
-            static_cast<std::uint64_t>(facts.st_blocks),
-            file_time(facts.st_mtim),
-            file_time(facts.st_ctim),
-            "",
-            S_ISREG(facts.st_mode) ? Kept::unreached : Kept::none,
-            false};
+    TreeEntry entry{std::move(path), facts.st_mode, facts.st_ino};
+    entry.size = static_cast<std::uint64_t>(facts.st_size), entry.blocks = static_cast<std::uint64_t>(facts.st_blocks);
+    entry.modified = file_time(facts.st_mtim), entry.changed = file_time(facts.st_ctim);
+    entry.kept = S_ISREG(facts.st_mode) ? Kept::unreached : Kept::none;
+    return entry;
 }
 
 class Walk {
@@ -172,11 +167,13 @@ private:
         if (!is_as_before(from, entry)) return Kept::young;
         const std::string name = std::to_string(entry.inode);
         const UniqueFd into = open_at(copies_, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-        if (into && has_room(into) && copy_content(from, into) && (is_as_before(from, entry) || !defence_is_on("undo-young")))
+        if (into && has_room(into) && copy_content(from, into, order_.is_cancelled) &&
+            (is_as_before(from, entry) || !defence_is_on("undo-young")))
             return Kept::copied;
         const int reason = errno;
         unlinkat(copies_.get(), name.c_str(), 0);
         if (!is_as_before(from, entry)) return Kept::young;
+        if (reason == ECANCELED) return Kept::unreached;
         is_full_ = is_full_ || reason == ENOSPC || reason == EDQUOT;
         return is_full_ ? Kept::no_room : Kept::unreadable;
     }
@@ -241,6 +238,13 @@ bool TreeLook::is_left_out(std::string_view path) const noexcept
     });
 }
 
+UniqueFd open_root_of_tree(const std::string &path)
+{
+    UniqueFd root = open_resolved(FdRef(AT_FDCWD), path, O_RDONLY | O_DIRECTORY, defence_is_on("undo-beneath") ? RESOLVE_NO_SYMLINKS : 0);
+    if (!root) throw_errno("opening " + escape_for_display(path));
+    return root;
+}
+
 UniqueFd open_in_tree(FdRef root, const std::string &path, int flags) noexcept
 {
     const std::uint64_t resolve =
@@ -254,7 +258,7 @@ TreeLook walk_tree(FdRef root, const WalkOrder &order)
     return Walk(root, order).run();
 }
 
-bool copy_content(FdRef from, FdRef into)
+bool copy_content(FdRef from, FdRef into, const IsCancelled &is_cancelled)
 {
     if (ioctl(into.get(), FICLONE, from.get()) == 0) return true;
     struct stat facts {};
@@ -267,6 +271,7 @@ bool copy_content(FdRef from, FdRef into)
         if (data > at) at = data;
         const off_t hole = data < 0 ? facts.st_size : lseek(from.get(), at, SEEK_HOLE);
         for (const off_t end = hole > at ? hole : facts.st_size; at < end;) {
+            if (is_cancelled()) return errno = ECANCELED, false; // somebody waits for the end of the session
             const auto wanted = std::min(buffer.size(), static_cast<std::size_t>(end - at));
             const ssize_t count = pread(from.get(), buffer.data(), wanted, at);
             if (count <= 0) return errno = count == 0 ? ESTALE : errno, false; // shorter than it was

@@ -3,7 +3,12 @@
 
 #include "undo/undo_place.hpp"
 
+#include <csignal>
+#include <cstdlib>
 #include <doctest/doctest.h>
+#include <iostream>
+#include <random>
+#include <sys/wait.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -117,6 +122,25 @@ const Scenario scenarios[] = {
     {"one name of two", [](const UndoPlace &it) { append(it, "README.too", "both"); }},
     {"one name of two is gone", [](const UndoPlace &it) { it.remove("README"); }},
     {"a second name for a file", [](const UndoPlace &it) { std::filesystem::create_hard_link(it.at("src/a.c"), it.at("second")); }},
+    {"a file that git stashed", [](const UndoPlace &it) { it.write("src/a.c", "int b;\n"), it.remove("src/deep"); }},
+    {"times alone", [](const UndoPlace &it) { std::filesystem::last_write_time(it.at("src/a.c"), std::filesystem::file_time_type::clock::now()), it.write("x", "x"); }},
+    {"a file that grows over its copy", [](const UndoPlace &it) { append(it, "large", std::string(large, 'y').c_str()); }},
+    {"a file that is cut", [](const UndoPlace &it) { std::filesystem::resize_file(it.at("large"), 10); }},
+    {"a hole filled", [](const UndoPlace &it) { std::filesystem::resize_file(it.at("sparse"), 3); }},
+    {"a sparse file renamed", [](const UndoPlace &it) { it.rename("sparse", "holes"); }},
+    {"a directory renamed, and a new one at its place", [](const UndoPlace &it) { it.rename("src", "lib"), it.write("src/a.c", "other"); }},
+    {"a directory renamed into a new one", [](const UndoPlace &it) { it.write("top/x", "x"), it.rename("src", "top/src"); }},
+    {"two directories changed places", [](const UndoPlace &it) { it.rename("src", "t"), it.rename("hollow", "src"), it.rename("t", "hollow"); }},
+    {"a link renamed", [](const UndoPlace &it) { it.rename("link", "way"); }},
+    {"a link to itself", [](const UndoPlace &it) { it.remove("link"), std::filesystem::create_symlink("link", it.at("link")); }},
+    {"an empty directory replaced by a file", [](const UndoPlace &it) { it.remove("hollow"), it.write("hollow", ""); }},
+    {"odd names made", [](const UndoPlace &it) { it.write("-rf", "x"), it.write(" ", "x"), it.write("\x1b]0;x\a", "x"), it.write(std::string(255, 'n'), "x"); }},
+    {"odd names changed", [](const UndoPlace &it) { it.write("name\nwith \xff\x01 bytes", "other"); }},
+    {"bytes that are no text", [](const UndoPlace &it) { it.write("data.sqlite", std::string("\0\xff\0", 3)); }},
+    {"a file of the user's secrets", [](const UndoPlace &it) { it.write(".env", ""), it.write(".env.new", "KEY=1\n"); }},
+    {"a file and its directory closed", [](const UndoPlace &it) { chmod(it.at("src/run").c_str(), 0400), chmod(it.at("src").c_str(), 0500); }},
+    {"many files", [](const UndoPlace &it) { for (int index = 0; index < 300; ++index) it.write("many/" + std::to_string(index), "x"); }},
+    {"a deep tree", [](const UndoPlace &it) { std::string path; for (int index = 0; index < 100; ++index) path += "d/"; it.write(path + "x", "x"); }},
     {"everything gone",
      [](const UndoPlace &it) {
          for (const char *path : {"README", "README.too", "src", ".env", "data.sqlite", "empty", "large", "name\nwith \xff\x01 bytes",
@@ -211,6 +235,111 @@ TEST_CASE("only what is named is taken back")
     CHECK(it.undo(checkpoint, {"Case"}).empty());
     CHECK(it.undo(checkpoint, {"README", "srcs"}).empty());
     CHECK(it.list(checkpoint) == std::vector<std::string>{"changed README.too"});
+}
+
+TEST_CASE("killed at random points, checkpoint and undo leave each file the old or the new one, and the next finishes")
+{
+    const char *given = std::getenv("PI_AGENT_SEED");
+    const auto seed = given == nullptr ? static_cast<std::uint32_t>(time(nullptr)) : static_cast<std::uint32_t>(std::stoul(given));
+    // A sample, unless everything is asked for, or a seed, which repeats what was seen.
+    const char *part = std::getenv("PI_AGENT_SAMPLE");
+    const int kills = part != nullptr && std::string_view(part) == "1" ? 200 : 20;
+    std::cout << kills << " kills drawn with PI_AGENT_SEED=" << seed << '\n';
+    std::mt19937 random(seed);
+    const UndoPlace it;
+    fill(it);
+    for (int index = 0; index < 40; ++index)
+        it.write("many/" + std::to_string(index), "before " + std::to_string(index));
+    const auto before = it.whole();
+    // In a child, killed after a part of the time that it takes whole; returns that time.
+    const auto run = [&](const std::function<void()> &work, std::optional<std::chrono::microseconds> kill_after) {
+        const auto begun = std::chrono::steady_clock::now();
+        const pid_t child = fork();
+        if (child == 0) {
+            work();
+            _exit(0);
+        }
+        if (kill_after) {
+            std::this_thread::sleep_for(*kill_after);
+            kill(child, SIGKILL);
+        }
+        int status = 0;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        if (!kill_after) CHECK(status == 0);
+        return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
+    };
+    const auto within = [&](std::chrono::microseconds whole) {
+        return std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(0, whole.count() + whole.count() / 10)(random));
+    };
+    const auto take = [&] { static_cast<void>(it.begin()); };
+    const auto taking = run(take, std::nullopt);
+    int unfinished = 0;
+    for (int count = 0; count < kills / 2; ++count) {
+        run(take, within(taking));
+        CHECK(it.whole() == before);
+        CHECK_FALSE(it.store().list().empty());
+        it.store().prune(1UL << 30U, time_now());
+    }
+    CHECK(std::distance(std::filesystem::directory_iterator(it.beside("store")), {}) <= 10); // nothing that is half made
+    const Checkpoint checkpoint = it.begin();
+    const auto session = [&] {
+        for (int index = 0; index < 40; ++index)
+            it.write("many/" + std::to_string(index), "agent's");
+        it.remove("src");
+        it.write("new/file", "agent's");
+        it.rename("Case", "case");
+    };
+    session();
+    it.end(checkpoint);
+    const auto undo = [&] { static_cast<void>(it.undo(checkpoint)); };
+    const auto undoing = run(undo, std::nullopt);
+    CHECK(it.whole() == before);
+    for (int count = 0; count < kills / 2; ++count) {
+        session();
+        it.end(checkpoint);
+        const auto left = it.whole();
+        run(undo, within(undoing));
+        const auto now = it.whole();
+        for (const auto &[path, text] : now) {
+            CAPTURE(path);
+            if (path.find(".pi-agent-undo-") != std::string::npos || path == "src" || path.starts_with("src/deep")) continue;
+            CHECK(((before.contains(path) && before.at(path) == text) || (left.contains(path) && left.at(path) == text)));
+        }
+        for (const auto &[path, text] : left)
+            if (before.contains(path)) CHECK_MESSAGE(now.contains(path), path); // no file is missing for a moment
+        unfinished += now == before ? 0 : 1;
+        undo();
+        auto after = it.whole();
+        std::erase_if(after, [](const auto &one) { return one.first.find(".pi-agent-undo-") != std::string::npos; });
+        CHECK(after == before);
+    }
+    CHECK(unfinished > 0); // or nothing was killed in time
+}
+
+TEST_CASE("a file in a directory that is gone comes back alone")
+{
+    const UndoPlace it;
+    fill(it);
+    const Checkpoint checkpoint = it.begin();
+    it.remove("src");
+    it.end(checkpoint);
+    CHECK(it.undo(checkpoint, {"src/deep/er/b.c"}).empty());
+    CHECK(it.whole().contains("src/deep/er/b.c"));
+    CHECK_FALSE(it.whole().contains("src/a.c"));
+}
+
+TEST_CASE("a checkpoint that was damaged keeps no later one from being made")
+{
+    const UndoPlace it;
+    it.write("a", "a");
+    const Checkpoint checkpoint = it.begin();
+    REQUIRE(truncate(("/proc/self/fd/" + std::to_string(checkpoint.directory().get()) + "/before").c_str(), 20) == 0);
+    it.write("a", "b");
+    const Checkpoint next = it.begin();
+    it.remove("a");
+    it.end(next);
+    CHECK(it.undo(next).empty());
+    CHECK(it.whole().contains("a"));
 }
 
 } // namespace undo_scenarios_test
