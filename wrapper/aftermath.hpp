@@ -232,6 +232,7 @@ std::string aftermath_json(const std::vector<Finding> &findings);
 // journal, at most half a second; false if it refused the entry, or if there is no journal.
 bool record_aftermath(const std::vector<Finding> &findings, const std::string &session);
 
+constexpr int journal_patience_milliseconds = 500;     // at the end of a session, which its user waits for
 constexpr int aftermath_seconds = 2;                   // for one look
 constexpr std::size_t aftermath_entries = 300'000;     // in one look
 constexpr std::size_t aftermath_link_entries = 20'000; // of what a start reads as the user
@@ -240,8 +241,8 @@ constexpr std::size_t aftermath_link_entries = 20'000; // of what a start reads 
 // id when it has begun, and one more packet when it has ended; the answer is whole lines.
 void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel);
 
-// The line about a session that changed more than a few files, or what was there before outside of every repository; else empty.
-std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLook &before);
+// The line about a session that changed more than a few files, or what was there before and git did not track; else empty.
+std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLook &before, const Checkpoint &checkpoint);
 
 using RunSession = std::function<AgentEnded(SessionId &session)>;
 // Runs a session and looks at what it leaves, on the host where it runs: with the user's rights, in a child process for which only the

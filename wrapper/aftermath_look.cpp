@@ -198,7 +198,6 @@ constexpr std::size_t line_limit = 10;              // findings
 constexpr std::size_t name_limit = 200;             // bytes of a name in a line
 constexpr std::size_t recorded_limit = 300;         // findings
 constexpr std::size_t recorded_bytes = 64UL * 1024; // of paths: an entry is one datagram
-constexpr int journal_patience_milliseconds = 500;
 // What the journal finds these entries by; docs/concepts/aftermath.md tells it.
 constexpr const char *message_id = "52af8656c170442e831913a168dda90c";
 

@@ -1,8 +1,10 @@
 // The child that keeps a project as it was before the session, and says at the end what changed.
 #include "common/base/files.hpp"
+#include "common/record/record_event.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 
+#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -15,8 +17,9 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t few_changes = 10;
-constexpr int idle_niceness = 10;      // with less, a busy host would make the end of a session wait
-constexpr int io_class_idle = 3 << 13; // ioprio_set(2)
+constexpr std::size_t index_limit = 64UL << 20U; // bytes
+constexpr int idle_niceness = 10;                // with less, a busy host would make the end of a session wait
+constexpr int io_class_idle = 3 << 13;           // ioprio_set(2)
 constexpr int io_of_thread = 1;
 constexpr auto naming_pause = std::chrono::milliseconds(100);
 
@@ -32,11 +35,6 @@ LookPlan plan_of_undo(const EarlyLook &look)
     if (plan.root != "/" && plan.root != look.home) return plan;
     plan.root = plan.repository.empty() ? "" : (plan.root == "/" ? "" : plan.root) + "/" + std::exchange(plan.repository, "");
     return plan;
-}
-
-UniqueFd open_project(const std::string &root)
-{
-    return open_or_throw("opening " + root, root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 // Root makes the directory at the first start of a user, beside this process.
@@ -59,7 +57,7 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     setpriority(PRIO_PROCESS, 0, idle_niceness);             // best_effort
     syscall(SYS_ioprio_set, io_of_thread, 0, io_class_idle); // best_effort
     const auto has_end = [&] { return is_cancelled.load(); };
-    const UniqueFd root = open_project(undo.root);
+    const UniqueFd root = open_root_of_tree(undo.root);
     UndoStore store = wait_for_store(is_cancelled);
     const auto &bounds = look.projects.undo;
     Checkpoint made = store.begin({CheckpointKind::session, undo.root, file_time(start)});
@@ -76,9 +74,24 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     return {std::move(store), std::move(made)};
 }
 
+// The user's own entry in the journal, as that of record_aftermath. best_effort: a journal that is busy or absent takes none.
+void record_changes(const std::vector<TreeChange> &changes, const std::string &session)
+{
+    std::map<std::string, std::size_t> counts;
+    for (const auto &change : changes)
+        ++counts[change.is_of_git() ? "of_git" : to_string(change.kind)];
+    static_cast<void>(send_to_journal({{"MESSAGE", "session " + session + " changed " + std::to_string(changes.size()) + " files"},
+                                       {"MESSAGE_ID", "8d0f3c5ae1b24f7c9a6be4c1f20d7735"},
+                                       {"PRIORITY", "6"},
+                                       {"SYSLOG_IDENTIFIER", "pi"},
+                                       {"PI_AGENT_SESSION", session},
+                                       {"PI_AGENT_CHANGES", nlohmann::json(counts).dump()}},
+                                      journal_patience_milliseconds));
+}
+
 std::string look_back(const LookPlan &undo, const Making &made)
 {
-    const UniqueFd root = open_project(undo.root);
+    const UniqueFd root = open_root_of_tree(undo.root);
     const Deadline deadline = in_seconds(aftermath_seconds);
     WalkOrder walk;
     walk.first = undo.repository;
@@ -88,31 +101,45 @@ std::string look_back(const LookPlan &undo, const Making &made)
     const TreeLook after = walk_tree(root, walk);
     made.store.write(made.checkpoint, "after", after);
     const TreeLook before = made.checkpoint.before();
-    const auto changes = compare_trees(before, nullptr, after, by_copies(made.checkpoint, root));
-    const auto missed =
-        std::count_if(before.entries.begin(), before.entries.end(), [](const auto &one) { return one.kept == Kept::unreached; });
-    return changes_notice(changes, before) + (missed == 0
-                                                  ? ""
-                                                  : "pi: the session ended before " + std::to_string(missed) +
-                                                        " files of the project were saved, so what it did to these cannot be taken back\n");
+    const auto by_content = by_copies(made.checkpoint, root);
+    // Contents are read only where times do not tell; a user waits, so what there is no time for counts as changed.
+    const auto changes = compare_trees(
+        before, nullptr, after, [&](const TreeEntry &was, const TreeEntry &now) { return !walk.is_cancelled() && by_content(was, now); });
+    if (!changes.empty()) record_changes(changes, made.checkpoint.id);
+    const auto missed = std::count_if(changes.begin(), changes.end(),
+                                      [](const TreeChange &change) { return change.before && change.before->kept == Kept::unreached; });
+    if (missed == 0) return changes_notice(changes, before, made.checkpoint);
+    return changes_notice(changes, before, made.checkpoint) + "pi: the session ended before all was saved, so " + std::to_string(missed) +
+           " of its changes cannot be taken back\n";
 }
 
 } // namespace
 
-std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLook &before)
+std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLook &before, const Checkpoint &checkpoint)
 {
-    std::size_t count = 0;
-    bool is_outside = false;
-    for (const auto &change : changes) {
-        if (change.is_of_git()) continue;
-        ++count;
-        if (!change.before) continue; // what came is lost to nobody
-        std::string above = change.path;
+    std::map<std::string, std::string> indexes; // of repositories, by their directories
+    // Every index but the packed one of version 4 has whole paths, each between its length and a zero byte.
+    const auto is_tracked = [&](const std::string &path) {
+        std::string top = path;
         do {
-            above.resize(above.rfind('/') == std::string::npos ? 0 : above.rfind('/'));
-        } while (before.find(join_path(above, ".git")) == nullptr && !above.empty());
-        is_outside = is_outside || before.find(join_path(above, ".git")) == nullptr;
-    }
+            top.resize(top.rfind('/') == std::string::npos ? 0 : top.rfind('/'));
+        } while (before.find(join_path(top, ".git")) == nullptr && !top.empty());
+        if (!indexes.contains(top)) {
+            const TreeEntry *index = before.find(join_path(top, ".git/index"));
+            const bool is_kept = index != nullptr && index->kept == Kept::copied;
+            indexes[top] = is_kept ? read_whole(checkpoint.open_copy(*index), index_limit, "git's index") : "";
+        }
+        const std::string name = path.substr(top.empty() ? 0 : top.size() + 1);
+        return indexes[top].find(static_cast<char>(std::min<std::size_t>(name.size(), 0xfff) & 0xffU) + name + '\0') != std::string::npos;
+    };
+    std::size_t count = 0;
+    for (const auto &change : changes)
+        count += change.is_of_git() ? 0 : 1;
+    // What came is lost to nobody.
+    const bool is_outside =
+        count <= few_changes && std::any_of(changes.begin(), changes.end(), [&](const TreeChange &change) {
+            return !change.is_of_git() && change.before && !S_ISDIR(change.before->mode) && !is_tracked(change.before->path);
+        });
     if (count <= few_changes && !is_outside) return "";
     return "pi: this session changed " + std::to_string(count) + (count == 1 ? " file" : " files") +
            ". See them: pi-agentctl changes. Take them back: pi-agentctl undo\n";
