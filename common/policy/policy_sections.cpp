@@ -347,11 +347,9 @@ std::optional<UndoPolicy> read_undo(const PolicyValue &value)
     static constexpr LimitRow size = {"", nullptr, "MGT", 16UL << 20U, 64UL << 40U, "a whole number with M, G or T, e.g. 1G", "16M to 64T"};
     static constexpr LimitRow file = {"", nullptr, "MGT", 1UL << 20U, 64UL << 40U, size.form, "1M to 64T"};
     UndoPolicy undo;
-    const auto into_limit = [](SaidLimit &said, const LimitRow &row) {
-        return [&](const PolicyValue &limit) { said = read_said_limit(row, limit).value_or(said); };
-    };
     if (value.is(YamlNode::Kind::mapping))
-        read_section(value, {{"size", into_limit(undo.size, size)}, {"file", into_limit(undo.file, file)}});
+        read_section(value, {{"size", [&](const PolicyValue &said) { undo.size = read_said_limit(size, said).value_or(undo.size); }},
+                             {"file", [&](const PolicyValue &said) { undo.file = read_said_limit(file, said).value_or(undo.file); }}});
     else if (const auto on = read_bool(value))
         undo.on = *on;
     else

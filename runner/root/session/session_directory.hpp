@@ -175,13 +175,12 @@ constexpr const char *record_directory = "/var/log/pi-agent";
 constexpr const char *record_file_path = "/var/log/pi-agent/record.jsonl";
 constexpr const char *record_stem = "record";
 
-// In which a user's own process keeps checkpoints (common/undo). Throws if it belongs to somebody else.
-void make_undo_directory(const Account &user);
-
 // What is about one user besides, on every host: that user can read it, and root alone write. Connections that were denied are apart.
 constexpr const char *own_records_path = "/var/lib/pi-agent/records";
 constexpr const char *denials_stem = "denials";
 std::string own_record_directory(const Account &user);
+// In which a user's own process keeps checkpoints (common/undo). Throws if it belongs to somebody else.
+void make_undo_directory(const Account &user);
 
 // --- What is recorded about one start: that it was refused, or that a session started and, once, that it ended.
 
