@@ -212,6 +212,7 @@ const std::map<std::string, Run> runs = {
      [](const Given &it) {
          run_undo({it.words("PATH"), it.text("--session"), it.has("--yes"), it.has("--dry-run")}, std::cout, std::cerr);
      }},
+    {"review", [](const Given &it) { run_review(it.text("SESSION"), std::cout, std::cerr); }},
     {"export", [](const Given &it) { become_export(it.text("SESSION")); }},
     {"denials",
      [](const Given &it) {

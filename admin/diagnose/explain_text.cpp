@@ -98,6 +98,12 @@ std::string projects_text(const ProjectsPolicy &projects)
                 "          while a session runs, git commands outside that write .git/config fail: \"Device or resource busy\"\n";
     else if (!projects.protect->empty())
         text += "          read-only in it: " + joined_safely(texts_of(*projects.protect)) + "\n";
+    if (!projects.undo.on) text += "          without undo: the policy's projects.undo says so\n";
+    if (projects.undo.on && !projects.read_only)
+        text +=
+            fmt::format("          with undo (pi-agentctl undo): {} in all, files of at most {}, 300,000 entries; of a home, or /, the\n"
+                        "          repository alone. What tools make again (node_modules), pushes, databases and other hosts have none\n",
+                        projects.undo.size.text, projects.undo.file.text);
     if (!projects.mask.empty()) text += "          unreadable in it: " + joined_safely(texts_of(projects.mask)) + "\n";
     return text;
 }
@@ -111,7 +117,8 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
             {"mask", texts_of(projects.mask)},
             {"read_only", projects.read_only},
             {"aftermath", projects.aftermath},
-            {"undo", projects.undo.on}};
+            {"undo",
+             projects.undo.on ? nlohmann::json{{"size", projects.undo.size.text}, {"file", projects.undo.file.text}} : nlohmann::json()}};
 }
 
 // What the systemd of this host gives a session.

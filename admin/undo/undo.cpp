@@ -54,8 +54,7 @@ Compared compare_now(const std::optional<std::string> &session)
     if (::geteuid() == 0) throw Failure(ExitStatus::usage, "users look at what their own sessions changed; run it without sudo");
     auto store = if_there([] { return std::optional(UndoStore::open(users_undo_directory(Uid(::getuid())))); });
     Checkpoint checkpoint = choose_checkpoint(store ? store->list() : std::vector<Checkpoint>(), session);
-    const auto &path = checkpoint.head.root;
-    UniqueFd root = open_or_throw("opening " + escape_for_display(path), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    UniqueFd root = open_root_of_tree(checkpoint.head.root);
     TreeLook before = checkpoint.before();
     auto after = checkpoint.after();
     auto changes = compare_trees(before, after ? &*after : nullptr, look_now(root), by_copies(checkpoint, root));
@@ -89,13 +88,22 @@ std::string loss_of(const TreeChange &change)
     return reason_of(change.before->kept);
 }
 
+bool is_directory(const TreeChange &change)
+{
+    return S_ISDIR(change.now ? change.now->mode : change.before->mode);
+}
+
+bool is_in(const TreeChange &directory, const TreeChange &change)
+{
+    return change.path.starts_with(directory.path + "/");
+}
+
 std::string line_of(const TreeChange &change)
 {
     std::string text = fmt::format("  {:<8} ", to_string(change.kind));
     if (!change.from.empty()) text += escape_for_display(change.from) + " -> ";
     text += escape_for_display(change.path);
-    const mode_t mode = change.now ? change.now->mode : change.before->mode;
-    if (S_ISDIR(mode)) text += "/";
+    if (is_directory(change)) text += "/";
     if (const auto loss = loss_of(change); !loss.empty()) text += " (not saved: " + loss + ")";
     if (change.is_later) text += " (changed again since the session)";
     return text + "\n";
@@ -176,6 +184,25 @@ std::string difference_of(const Compared &compared, const TreeChange &change, co
     }
 }
 
+// Shown a screen at a time where there is less, which of escapes passes only colours.
+void page(const Compared &compared, const std::vector<const TreeChange *> &changes, std::ostream &out)
+{
+    const auto terminal = text_terminal(STDOUT_FILENO);
+    const bool has_pager = terminal && has_program("less");
+    std::string text;
+    for (const auto *change : changes)
+        text += difference_of(compared, *change, has_pager && terminal->has_colours ? "--color=always" : "--color=never");
+    if (!has_pager) {
+        for (char &byte : text) // what a file has in it must not steer a terminal
+            if (terminal && static_cast<unsigned char>(byte) < ' ' && byte != '\n' && byte != '\t') byte = '?';
+        return void(out << text << std::flush);
+    }
+    const auto file = in_memory_input(text);
+    const char *kind = std::getenv("TERM");
+    run_at_terminal({"less", "-FRX", fmt::format("/proc/{}/fd/{}", ::getpid(), file.get())},
+                    {"LESSSECURE=1", std::string("TERM=") + (kind == nullptr ? "dumb" : kind)});
+}
+
 // --- Taking back.
 
 void refuse_beside_session(const Compared &compared, std::ostream &notes)
@@ -223,6 +250,20 @@ Checkpoint keep_first(const Compared &compared, const UndoPlan &plan)
     return made;
 }
 
+void carry_out(const Compared &compared, const UndoPlan &plan, std::ostream &out, std::ostream &notes)
+{
+    refuse_beside_session(compared, notes);
+    const Checkpoint kept = keep_first(compared, plan);
+    const auto failures = take_back(plan, compared.checkpoint, compared.root);
+    compared.store.write(kept, "after", look_now(compared.root));
+    for (const auto &failure : failures)
+        notes << "not taken back: " << failure << '\n';
+    out << "took back " << plan.steps.size() - std::min(failures.size(), plan.steps.size()) << " of " << plan.steps.size()
+        << " changes; to have them again: pi-agentctl undo --session " << short_id(kept.id) << '\n';
+    if (!failures.empty())
+        throw Failure(ExitStatus::system_failure, "not all was taken back; run it again when what is in the way is gone");
+}
+
 } // namespace
 
 void run_changes(const std::optional<std::string> &session, bool json, std::ostream &out)
@@ -266,20 +307,11 @@ void run_diff(const std::vector<std::string> &paths, const std::optional<std::st
 {
     const Compared compared = compare_now(session);
     const auto named = below_root(paths, compared.checkpoint.head.root);
-    const bool wants_git = names_git(named);
-    const auto terminal = &out == &std::cout && has_program("less") ? text_terminal(STDOUT_FILENO) : std::nullopt;
-    std::string text;
-    for (const auto &change : compared.changes) {
-        const mode_t mode = change.now ? change.now->mode : change.before->mode;
-        if (S_ISDIR(mode) || (change.is_of_git() && !wants_git) || !is_selected(named, change)) continue;
-        text += difference_of(compared, change, terminal && terminal->has_colours ? "--color=always" : "--color=never");
-    }
-    if (text.empty()) throw NothingToDo("no file is different");
-    if (!terminal) return void(out << text);
-    const auto file = in_memory_input(text); // of escapes, less passes only colours
-    const char *kind = std::getenv("TERM");
-    run_at_terminal({"less", "-FRX", fmt::format("/proc/{}/fd/{}", ::getpid(), file.get())},
-                    {"LESSSECURE=1", std::string("TERM=") + (kind == nullptr ? "dumb" : kind)});
+    std::vector<const TreeChange *> shown;
+    for (const auto &change : compared.changes)
+        if (!is_directory(change) && (!change.is_of_git() || names_git(named)) && is_selected(named, change)) shown.push_back(&change);
+    if (shown.empty()) throw NothingToDo("no file is different");
+    page(compared, shown, out);
 }
 
 void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes)
@@ -296,16 +328,46 @@ void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes)
     if (order.dry_run) return;
     refuse_beside_session(compared, notes);
     require_consent("Take them back?", order.yes);
+    carry_out(compared, plan, out, notes);
+}
+
+void run_review(const std::optional<std::string> &session, std::ostream &out, std::ostream &notes)
+{
+    const Compared compared = compare_now(session);
+    UndoPlan plan = plan_undo(compared.changes, {});
+    std::vector<TreeChange> asked = plan.steps;
+    asked.insert(asked.end(), plan.conflicts.begin(), plan.conflicts.end()); // the list says which they are
+    show_list("These cannot be taken back:", plan.without, out);
+    if (asked.empty()) throw NothingToDo("there is nothing to take back");
+    if (::isatty(STDIN_FILENO) != 1)
+        throw Failure(ExitStatus::usage, "review asks at a terminal; elsewhere use changes, diff and undo PATH");
     refuse_beside_session(compared, notes);
-    const Checkpoint kept = keep_first(compared, plan);
-    const auto failures = take_back(plan, compared.checkpoint, compared.root);
-    compared.store.write(kept, "after", look_now(compared.root));
-    for (const auto &failure : failures)
-        notes << "not taken back: " << failure << '\n';
-    out << "took back " << plan.steps.size() - std::min(failures.size(), plan.steps.size()) << " of " << plan.steps.size()
-        << " changes; to have them again: pi-agentctl undo --session " << short_id(kept.id) << '\n';
-    if (!failures.empty())
-        throw Failure(ExitStatus::system_failure, "not all was taken back; run it again when what is in the way is gone");
+    std::vector<std::string> named;
+    std::size_t number = 0;
+    char answer = 'n';
+    const auto is_filled = [&](const TreeChange &one) { // a directory goes, or comes, with what is in it
+        const bool is_asked = one.kind != TreeChangeKind::created && one.kind != TreeChangeKind::deleted;
+        return !is_asked && is_directory(one) &&
+               std::any_of(asked.begin(), asked.end(), [&](const auto &other) { return is_in(one, other); });
+    };
+    for (const auto &change : asked) {
+        ++number;
+        if (answer == 'q' || is_filled(change) || (!named.empty() && is_selected(named, change))) continue;
+        out << line_of(change);
+        do {
+            answer = ask_letter(fmt::format("({}/{}) Take this back? [y,n,d,q,?]", number, asked.size()), "ynd?q");
+            if (answer == 'd') page(compared, {&change}, out);
+            if (answer == '?')
+                out << "y: take it back; n: keep it; d: show the difference; q: keep this and all that follow\n" << std::flush;
+        } while (answer == 'd' || answer == '?');
+        if (answer == 'y') named.push_back(change.path);
+    }
+    if (named.empty()) throw NothingToDo("everything was kept");
+    for (auto one = asked.rbegin(); one != asked.rend(); ++one)
+        if (!one->before && is_filled(*one) &&
+            std::all_of(asked.begin(), asked.end(), [&](const auto &other) { return !is_in(*one, other) || is_selected(named, other); }))
+            named.push_back(one->path);
+    carry_out(compared, plan_undo(compared.changes, named), out, notes);
 }
 
 } // namespace pi_agent

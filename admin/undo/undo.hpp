@@ -25,4 +25,7 @@ struct UndoOrder {
 // all of its plan.
 void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes);
 
+// Asks at the terminal about each change, and takes back those that are named so: as run_undo.
+void run_review(const std::optional<std::string> &session, std::ostream &out, std::ostream &notes);
+
 } // namespace pi_agent

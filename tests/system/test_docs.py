@@ -33,7 +33,7 @@ ELSEWHERE = {
     r"sudo pi-agentctl state (prune|reset|export)": "tests/system/test_state.py",
     r"sudo pi-agentctl state move": "tests/system/test_state_elsewhere.py",
     r"pi-agentctl (history|state|stop)": "tests/system/test_own_sessions.py",
-    r"pi-agentctl (changes|diff|undo)": "tests/system/test_undo.py",
+    r"pi-agentctl (changes|diff|undo|review)": "tests/system/test_undo.py",
     r"pi$": "tests/system/test_terminal.py",
     r"pi-agentctl shell$": "tests/system/test_view.py",
     r"pi --pi-agent-allow": "tests/system/test_hosts.py",

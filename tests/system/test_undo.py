@@ -4,6 +4,7 @@ import json
 
 import pytest
 from launching import PLAYING_POLICY, finish, messages, pi, session
+from shells import Shell
 
 pytestmark = pytest.mark.usefixtures("playing")
 
@@ -45,6 +46,13 @@ def is_as_before(machine):
     "rm -rf src .env; mkdir -p new/tree; echo x >new/tree/file",
     "git stash -q -u; mv .gitignore ignore; chmod 644 .env || true",
     "rm link; mkdir link; echo x >link/file; mv src lib; echo y >>lib/a.c",
+    "git commit -qam two && git checkout -q HEAD~1 -- .; rm -f .env",
+    "git stash -q && git stash drop -q",
+    "git checkout -qb other && git rm -qf src/a.c && git commit -qm gone",
+    "git add -A && git commit -qm all && git reset -q --hard HEAD~1",
+    "git commit -qam two && git reset -q --hard HEAD~1 && git clean -qfdx",
+    "git mv -f src/a.c b.c && git commit -qam moved && git rebase -q --root",
+    "chmod -R go-rwx src; rm -rf .gitignore; git clean -qfdX",
 ])  # fmt: skip
 def test_changes_are_listed_and_taken_back(machine, project, script):
     done = pi(machine, "sh", "-c", script, cwd=project)
@@ -104,9 +112,46 @@ def test_diff_has_gits_form_and_runs_nothing_of_the_project(machine, project):
     script = f"echo agent >>src/a.c; git config diff.external 'touch {PROJECT}/owned'; echo '* diff=x' >.gitattributes; git config diff.x.textconv 'touch {PROJECT}/owned'"
     pi(machine, "sh", "-c", script, cwd=project)
     done = ctl(machine, "diff", "src", check=True)
-    assert done.stdout.startswith(b"diff --git a/src/a.c b/src/a.c\n--- a/src/a.c\n+++ b/src/a.c\n@@ "), done
+    assert done.stdout.startswith(b"diff --git a/undo/src/a.c b/undo/src/a.c\n--- a/undo/src/a.c\n+++ b/undo/src/a.c\n@@ "), done
     assert b"\n+agent\n" in done.stdout
     assert machine.run(["test", "-e", f"{PROJECT}/owned"]).returncode == 1
+
+
+def test_the_journal_has_the_counts(machine, project):
+    pi(machine, "sh", "-c", "echo agent >src/a.c; rm .env; echo x >new", cwd=project)
+    session = json.loads(ctl(machine, "changes", "--json", check=True).stdout)["session"]
+    machine.root(["journalctl", "--sync"])
+    entry = json.loads(machine.root(["journalctl", "-o", "json", f"PI_AGENT_SESSION={session}", "MESSAGE_ID=8d0f3c5ae1b24f7c9a6be4c1f20d7735"], check=True).stdout)
+    assert json.loads(entry["PI_AGENT_CHANGES"]) == {"changed": 1, "created": 1, "deleted": 1}, entry
+    assert entry["_UID"] == "1000", entry
+
+
+def test_pi_speaks_of_what_git_does_not_track(machine, project):
+    assert not [line for line in messages(pi(machine, "sh", "-c", "echo x >>src/a.c", cwd=project)) if "pi-agentctl" in line]
+    assert [line for line in messages(pi(machine, "sh", "-c", "rm .env", cwd=project)) if "changed 1 file." in line]
+
+
+def test_review_asks_about_each_change(machine, project):
+    pi(machine, "sh", "-c", "echo agent >>src/a.c; rm .env; mkdir made; echo x >made/x; echo x >new", cwd=project)
+    with Shell(machine, cwd=project, command=["pi-agentctl", "review"]) as shell:
+        for name, keys in (("undo/.env", "y"), ("undo/made/x", "y"), ("undo/new", "n"), ("undo/src/a.c", "d")):
+            shell.expect(f"{name}\r\n".encode())
+            shell.expect(rb"Take this back\?")
+            shell.type(f"{keys}\n")
+        shell.expect(rb"\+agent")
+        shell.type("q")  # of the pager, where it stays
+        shell.type("\n?\n")
+        shell.expect(b"y: take it back")
+        shell.type("y\n")
+        shell.expect(b"took back 4 of 4")
+    assert changes(machine) == {"undo/new": "created"}
+    assert ctl(machine, "review").returncode == 64  # nobody to ask
+
+
+def test_explain_says_what_undo_covers(machine, project):
+    told = ctl(machine, "explain", check=True).stdout
+    assert b"1G in all, files of at most 100M" in b" ".join(told.split()), told
+    assert json.loads(ctl(machine, "explain", "--json", check=True).stdout)["projects"]["undo"] == {"size": "1G", "file": "100M"}
 
 
 def test_root_has_no_changes_and_off_is_off(machine, project):
