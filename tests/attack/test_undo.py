@@ -1,7 +1,5 @@
 """An agent against the checkpoints of its user, and undo as a deputy: it reads and writes nothing outside of the project, and nothing newer."""
 
-import time
-
 import pytest
 from target import ATTACK_POLICY, Outcome
 
@@ -10,29 +8,76 @@ pytestmark = pytest.mark.position("agent")
 PLACE = "/home/alice/projects/undo-attack"
 OUTSIDE = "/home/alice/undo-outside"
 STORE = "/var/lib/pi-agent/undo/alice"
+PROJECTS = "projects: {protect: [], aftermath: false}\n"
+LOOK = 'for top; do cd "$top" && find . -printf "%p|%y|%m|%l\\0" | sort -z; find . -type f -size -1M -print0 | sort -z | xargs -0r sha256sum; done'
 
 
 def arrange(target, script=""):
-    target.machine.run(f"chmod -R u+rwX {PLACE} 2>/dev/null; rm -rf {PLACE} {OUTSIDE}; mkdir -p {PLACE}/d {OUTSIDE}; cd {PLACE}; echo secret >{OUTSIDE}/file; "
-                       f"echo inside >d/file; echo kept >a; {script} sleep 0.1", cwd="/", check=True)  # fmt: skip
+    target.machine.root(["rm", "-rf", PLACE, OUTSIDE], check=True)
+    target.machine.run(f"mkdir -p {PLACE}/d {OUTSIDE}; cd {PLACE}; echo secret >{OUTSIDE}/file; echo inside >d/file; echo kept >a; {script} sleep 0.1", cwd="/", check=True)
 
 
 def undo(target, *arguments):
-    return target.machine.run(["pi-agentctl", "undo", "--yes", *arguments], cwd=PLACE)
+    return target.machine.run(["pi-agentctl", "undo", "--yes", *(arguments or [PLACE])], cwd=PLACE)
 
 
 def read(target, path):
-    return target.machine.run(["cat", path], cwd="/").stdout
+    return target.machine.root(["cat", path]).stdout
+
+
+def look(target):
+    return target.machine.root(["sh", "-c", LOOK, "sh", PLACE, OUTSIDE], check=True).stdout
 
 
 @pytest.fixture(scope="module", autouse=True)
-def whole_root(product, weak):
+def with_undo_alone(product, weak):
+    """No root is protected, so that the agent may write everything."""
     for target in (product, weak):
-        target.machine.install_policy(ATTACK_POLICY.read_text() + "projects: {protect: [], aftermath: false}\n")
+        target.machine.install_policy(ATTACK_POLICY.read_text() + PROJECTS)
     yield
     for target in (product, weak):
-        target.machine.run(["rm", "-rf", PLACE, OUTSIDE], cwd="/")
+        target.machine.root(["rm", "-rf", PLACE, OUTSIDE], check=True)
         target.machine.install_policy(ATTACK_POLICY.read_text())
+
+
+# What an agent does; after the undo, project and what is outside must be as before: kinds, modes, targets and bytes.
+DONE_BY_AGENTS = {
+    "a link in the place of a file": f"rm a; ln -s {OUTSIDE}/file a",
+    "a link in the place of a directory": f"rm -r d; ln -s {OUTSIDE} d",
+    "a link to a directory above": "rm -r d; ln -s ../.. d",
+    "links in a circle": "ln -s . loop; ln -s two one; ln -s one two",
+    "a link in the place of the file that undo makes": f"ln -s {OUTSIDE}/file .pi-agent-undo-$(stat -c %i a); echo x >>a",
+    "a directory in the place of the file that undo makes": "n=.pi-agent-undo-$(stat -c %i a); mkdir $n; echo x >$n/x; echo x >>a",
+    "hard links of its own": "echo x >new; ln new second; rm a; ln new a",
+    "a hard link to a file of the project": "ln a second; echo x >>second",
+    "set-id bits": "cp /bin/true evil; chmod 6755 evil a; chmod 2777 d",
+    "a pipe in the place of a file": "rm a d/file; mkfifo a d/file more",
+    "a socket": "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'; rm a",
+    "a closed file": "chmod 0 a",
+    "a closed directory": "mkdir closed; chmod 0 closed",
+    "a directory in the place of a file": "rm a; mkdir -p a/b; echo x >a/b/c",
+    "a file in the place of a directory": "rm -r d; echo x >d",
+    "an old time": 't=$(stat -c %y a); printf "kepX\\n" >a; touch -d "$t" a',
+    "files that changed places": "mv a t; mv d/file a; mv t d/file",
+    "a file that looks like a placeholder of the product": "printf '# This file is empty on purpose\\n' >a",
+    "names of options, of escapes, and long ones": r"touch -- -rf --yes; touch $'\e]0;x\a' $'x\ny'; touch $(printf 'n%.0s' $(seq 255)); rm a",
+    "a deep tree": "for n in $(seq 150); do mkdir -p x/d; cd x; done; rm -f a",
+    "many files": "for n in $(seq 3000); do echo $n >n-$n; done; rm a",
+    "a file of 100 GB": "truncate -s 100G huge; truncate -s 100G a",
+    "an attribute": "python3 -c 'import os; os.setxattr(\"a\", \"user.x\", b\"1\")' || true; echo x >>d/file",
+    "another letter case": "mv a A; mv d D",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("script", DONE_BY_AGENTS.values(), ids=DONE_BY_AGENTS)
+def test_all_of_it_is_undone_and_nothing_else(product, control_seen, script):
+    arrange(product)
+    before = look(product)
+    product.pi("bash", "-c", script, cwd=PLACE, timeout=120)
+    assert look(product) != before
+    control_seen("the same look sees what the agent did")
+    done = undo(product)
+    assert look(product) == before, done
 
 
 def test_nothing_is_restored_through_a_link(prove):
@@ -45,17 +90,7 @@ def test_nothing_is_restored_through_a_link(prove):
         done = undo(target, "d/file")
         return Outcome(read(target, f"{OUTSIDE}/file") != b"secret\n", done)
 
-    prove(attack, "undo-beneath")
-
-
-def test_nothing_behind_a_link_is_kept(prove):
-    def attack(target):
-        arrange(target, f"ln -s {OUTSIDE}/file link; ln -s {OUTSIDE} way;")
-        done = target.pi("true", cwd=PLACE)
-        found = target.machine.run(f"grep -rl secret {STORE}", cwd="/").stdout
-        return Outcome(bool(found), (done, found))
-
-    prove(attack)
+    prove(attack, "undo-beneath", "undo-conflicts", "undo-changed-since")
 
 
 def test_what_the_agent_wrote_is_not_restored_as_the_users(prove):
@@ -63,11 +98,11 @@ def test_what_the_agent_wrote_is_not_restored_as_the_users(prove):
 
     def attack(target):
         arrange(target, "for n in $(seq 3000); do echo $n >n-$n; done; dd if=/dev/zero of=z bs=1M count=20 2>/dev/null;")
-        target.pi("sh", "-c", "printf agent | dd of=z conv=notrunc 2>/dev/null; sleep 2; rm z", cwd=PLACE)
+        target.pi("sh", "-c", "printf agent | dd of=z conv=notrunc 2>/dev/null; sleep 4; rm z", cwd=PLACE)
         done = undo(target, "z")
         return Outcome(read(target, f"{PLACE}/z").startswith(b"agent"), done)
 
-    prove(attack)
+    prove(attack, "undo-young")
 
 
 def test_what_the_user_wrote_since_is_not_replaced(prove):
@@ -93,56 +128,65 @@ def test_a_place_open_to_others_is_not_used(prove):
     prove(attack, "undo-own-store")
 
 
-def test_pipes_do_not_hang_the_end(prove):
-    def attack(target):
-        arrange(target, "mkfifo pipe;")
-        begun = time.monotonic()
-        done = target.pi("sh", "-c", "rm a; mkfifo a more; rm d/file; mkfifo d/file", cwd=PLACE)
-        took = time.monotonic() - begun
-        return Outcome(took > 5 or undo(target).returncode != 0 or read(target, f"{PLACE}/a") != b"kept\n", (took, done))
-
-    prove(attack)
-
-
-def test_names_do_not_reach_the_terminal_as_they_are(prove):
-    def attack(target):
-        arrange(target)
-        target.pi("bash", "-c", r"touch $'\e]0;owned\a' $'x\npi: all is well'", cwd=PLACE)
-        shown = [target.machine.run(["pi-agentctl", *words], cwd=PLACE).stdout for words in (["changes"], ["changes", "--json"], ["diff"], ["undo", "--dry-run"])]
-        return Outcome(any(b"\x1b" in text or b"\npi: all" in text for text in shown), shown)
-
-    prove(attack)
-
-
-def test_no_session_reads_or_writes_checkpoints(prove):
-    def attack(target):
-        arrange(target)
-        done = target.pi("sh", "-c", f"ls {STORE}/*; touch {STORE}/x /var/lib/pi-agent/undo/x && echo written", cwd=PLACE)
-        return Outcome(b"written" in done.stdout or b"copies" in done.stdout, done)
-
-    prove(attack)
-
-
-def test_another_user_reads_none(prove):
-    def attack(target):
-        arrange(target)
-        target.pi("true", cwd=PLACE)
-        done = target.machine.run(f"ls {STORE}; ls /var/lib/pi-agent/undo", user="bob", cwd="/")
-        return Outcome(bool(done.stdout), done)
-
-    prove(attack)
-
-
 def test_sizes_are_bounded(prove):
     """What the policy gives a user is what is kept, whatever an agent leaves for the next start."""
 
     def attack(target):
         arrange(target)
-        target.machine.install_policy(ATTACK_POLICY.read_text() + "projects: {protect: [], aftermath: false, undo: {size: 16M, file: 1M}}\n")
+        target.machine.install_policy(ATTACK_POLICY.read_text() + PROJECTS.replace("}", ", undo: {size: 16M, file: 1M}}"))
         target.pi("sh", "-c", "for n in $(seq 60); do dd if=/dev/urandom of=n-$n bs=900K count=1 2>/dev/null; done", cwd=PLACE)
-        done = target.pi("sleep", "3", cwd=PLACE)
-        target.machine.install_policy(ATTACK_POLICY.read_text() + "projects: {protect: [], aftermath: false}\n")
+        done = target.pi("sleep", "5", cwd=PLACE)
+        target.machine.install_policy(ATTACK_POLICY.read_text() + PROJECTS)
         kept = int(target.machine.run(f"du -sm {STORE}", cwd="/").stdout.split()[0])
         return Outcome(kept > 40, (kept, done))
 
     prove(attack, "undo-bounds")
+
+
+def test_nothing_behind_a_link_is_kept(product, control_seen):
+    arrange(product, f"ln -s {OUTSIDE}/file link; ln -s {OUTSIDE} way;")
+    product.pi("sleep", "1", cwd=PLACE, check=True)
+    assert product.machine.run(f"grep -rl kept {STORE}", cwd="/").stdout
+    control_seen("the same look finds the text of a file of the project")
+    assert not product.machine.run(f"grep -rl secret {STORE}", cwd="/").stdout
+
+
+def test_names_do_not_reach_the_terminal_as_they_are(product, control_seen):
+    arrange(product)
+    product.pi("bash", "-c", r"touch $'\e]0;owned\a' $'x\npi: all is well'", cwd=PLACE, check=True)
+    bad = (b"\x1b", b"\npi: all")
+    assert all(one in product.machine.run(["ls", "-N"], cwd=PLACE).stdout for one in bad)
+    control_seen("ls -N shows them")
+    for words in (["changes"], ["changes", "--json"], ["diff"], ["undo", "--dry-run"]):
+        shown = product.machine.run(["pi-agentctl", *words], cwd=PLACE).stdout
+        assert b"owned" in shown and not any(one in shown for one in bad), shown
+
+
+def test_no_session_reads_or_writes_checkpoints(product, control_seen):
+    arrange(product)
+    script = f"ls {STORE}/*; touch {STORE}/x /var/lib/pi-agent/undo/x && echo written"
+    done = product.pi("sh", "-c", script, cwd=PLACE)
+    assert b"written" not in done.stdout and b"copies" not in done.stdout, done
+    assert b"copies" in product.machine.run(f"ls {STORE}/*", cwd="/").stdout
+    control_seen("its user lists them")
+
+
+def test_another_user_reads_none(product, control_seen):
+    arrange(product)
+    product.pi("true", cwd=PLACE, check=True)
+    look_for = f"ls {STORE}; ls /var/lib/pi-agent/undo"
+    assert product.machine.run(f"ls {STORE}", cwd="/").stdout
+    control_seen("its user lists them")
+    assert not product.machine.run(look_for, user="bob", cwd="/").stdout
+
+
+def test_what_becomes_of_the_way_to_the_project_is_not_followed(product, control_seen):
+    """The root of the checkpoint lies behind a link by the time of the undo."""
+    arrange(product)
+    product.pi("sh", "-c", "echo agent >a", cwd=PLACE, check=True)
+    assert b"undo-attack/a" in product.machine.run(["pi-agentctl", "changes"], cwd="/").stdout
+    control_seen("it finds the change while there is no link")
+    product.machine.run("mv projects moved; ln -s moved projects", cwd="/home/alice", check=True)
+    done = product.machine.run(["pi-agentctl", "undo", "--yes"], cwd="/")
+    product.machine.run("rm projects; mv moved projects", cwd="/home/alice", check=True)
+    assert done.returncode not in (0, 1) and read(product, f"{PLACE}/a") == b"agent\n", done
