@@ -24,7 +24,8 @@ constexpr mode_t placeholder_mode = 01755; // of the product's own directories, 
 
 TreeEntry entry_of(std::string path, const struct stat &facts)
 {
-    TreeEntry entry{std::move(path), facts.st_mode, facts.st_ino};
+    TreeEntry entry;
+    entry.path = std::move(path), entry.mode = facts.st_mode, entry.inode = facts.st_ino;
     entry.size = static_cast<std::uint64_t>(facts.st_size), entry.blocks = static_cast<std::uint64_t>(facts.st_blocks);
     entry.modified = file_time(facts.st_mtim), entry.changed = file_time(facts.st_ctim);
     entry.kept = S_ISREG(facts.st_mode) ? Kept::unreached : Kept::none;
