@@ -94,7 +94,9 @@ std::vector<TreeChange> compare_trees(const TreeLook &before, const TreeLook *af
         change.path = path;
         if (old != nullptr) change.before = *old;
         if (young != nullptr) change.now = *young;
-        change.is_later = after != nullptr && !is_as_left(*after, path, young);
+        // A killed undo leaves a directory that it made before it gave it its mode; the next one finishes that.
+        const bool is_half_back = *kind == TreeChangeKind::mode && S_ISDIR(young->mode) && after != nullptr && after->find(path) == nullptr;
+        change.is_later = after != nullptr && !is_half_back && !is_as_left(*after, path, young);
         change.is_uncertain = old != nullptr && old->may_be_new;
         changes.push_back(std::move(change));
     }
