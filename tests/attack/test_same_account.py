@@ -14,6 +14,7 @@ CONFIG = "/home/alice/.pi/agent"
 USERS = "/var/lib/pi-agent/users"
 HOOK = "/usr/share/pi-agent/migrations/0.0.2-of-an-attack.sh"
 BOBS = "/home/bob/work/demo"
+POLICY = "sandbox: {method: none}\nview: host"  # another view has a child that reads /etc, which would be caught first
 RUNNER = "pi-agent-runner"
 AGE = "0.03"  # of shorter ones nobody would notice that they are stopped
 FILES = 2000  # so many that the writer of the configuration can be caught at work
@@ -26,7 +27,7 @@ LEFT = 30  # seconds until nothing is left of a start that was given up
 def unconfined(product, weak):
     """Where every agent sees and reaches all processes of its account: nothing but the runner's own care is left."""
     make = f"install -d -o alice -g alice {CONFIG} {CONFIG}/skills && cd {CONFIG}/skills && seq {FILES} | xargs touch && chown alice: *"
-    with product.policy_with("sandbox: {method: none}"), weak.policy_with("sandbox: {method: none}"):
+    with product.policy_with(POLICY), weak.policy_with(POLICY):
         for target in (product, weak):
             target.machine.root(make, check=True)
         yield
