@@ -60,7 +60,7 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     const UniqueFd root = open_root_of_tree(undo.root);
     UndoStore store = wait_for_store(is_cancelled);
     const auto &bounds = look.projects.undo;
-    Checkpoint made = store.begin({CheckpointKind::session, undo.root, file_time(start)});
+    Checkpoint made = store.begin({CheckpointKind::session, undo.root, file_time(start), undo.repository});
     fault_point("undo-taking");
     WalkOrder walk;
     walk.first = undo.repository;
@@ -141,8 +141,8 @@ std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLoo
             return !change.is_of_git() && change.before && !S_ISDIR(change.before->mode) && !is_tracked(change.before->path);
         });
     if (count <= few_changes && !is_outside) return "";
-    return "pi: this session changed " + std::to_string(count) + (count == 1 ? " file" : " files") +
-           ". See them: pi-agentctl changes. Take them back: pi-agentctl undo\n";
+    return "pi: " + std::to_string(count) + (count == 1 ? " file" : " files") +
+           " changed during this session. See them: pi-agentctl changes. Take them back: pi-agentctl undo\n";
 }
 
 void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel)

@@ -30,15 +30,32 @@ struct Compared {
     std::vector<TreeChange> changes;
 };
 
+// The repository, or the directory, in which its session began.
+std::string where_it_worked(const CheckpointHead &head)
+{
+    return head.place.empty() ? head.root : join_path(head.root, head.place);
+}
+
+// Without an id the last one that worked here: in another project nobody means to take anything back.
 Checkpoint choose_checkpoint(std::vector<Checkpoint> all, const std::optional<std::string> &asked)
 {
-    std::vector<std::string> ids;
-    for (const auto &one : all)
-        ids.push_back(one.id);
-    const auto id = asked ? choose_session(ids, *asked, lister) : "";
-    for (auto &one : all)
-        if (asked ? one.id == id : one.head.kind == CheckpointKind::session) return std::move(one);
-    throw NothingToDo("nothing is kept of your sessions (projects.undo)");
+    const auto id = asked ? choose_session(mapped(all, [](const Checkpoint &one) { return one.id; }), *asked, lister) : "";
+    const auto here = asked ? "" : std::filesystem::current_path().string();
+    std::string elsewhere;
+    for (auto &one : all) {
+        const bool is_sessions = one.head.kind == CheckpointKind::session;
+        if (asked ? one.id == id : is_sessions && are_nested(where_it_worked(one.head), here)) return std::move(one);
+        if (is_sessions && elsewhere.empty())
+            elsewhere = "; the last one worked in " + escape_for_display(where_it_worked(one.head)) + ", and its id is " + short_id(one.id);
+    }
+    throw NothingToDo("nothing is kept of a session of yours that worked here" + (elsewhere.empty() ? " (projects.undo)" : elsewhere));
+}
+
+// What is taken back where no path is named: a session may change all of the root, where its user works on other projects meanwhile.
+std::vector<std::string> named_or_place(std::vector<std::string> named, const Checkpoint &checkpoint)
+{
+    if (named.empty()) named.push_back(checkpoint.head.place);
+    return named;
 }
 
 TreeLook look_now(FdRef root)
@@ -124,7 +141,7 @@ std::map<std::string, std::size_t> not_saved(const TreeLook &before)
     return counts;
 }
 
-nlohmann::json to_json(const TreeChange &change)
+nlohmann::json to_json(const TreeChange &change, const std::string &place)
 {
     const auto loss = loss_of(change);
     return {{"change", to_string(change.kind)},
@@ -132,7 +149,8 @@ nlohmann::json to_json(const TreeChange &change)
             {"from", text_or_null(escape_for_display(change.from))},
             {"not_saved", text_or_null(loss)},
             {"changed_since", change.is_later},
-            {"of_git", change.is_of_git()}};
+            {"of_git", change.is_of_git()},
+            {"elsewhere", !is_selected({place}, change)}};
 }
 
 // --- A difference in git's form.
@@ -274,7 +292,7 @@ void run_changes(const std::optional<std::string> &session, bool json, std::ostr
     if (json) {
         nlohmann::json list = nlohmann::json::array(), left_out = nlohmann::json::array();
         for (const auto &change : compared.changes)
-            list.push_back(to_json(change));
+            list.push_back(to_json(change, head.place));
         for (const auto &path : compared.before.left_out)
             left_out.push_back(escape_for_display(path));
         return print_json({{"session", compared.checkpoint.id},
@@ -317,13 +335,21 @@ void run_diff(const std::vector<std::string> &paths, const std::optional<std::st
 void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes)
 {
     const Compared compared = compare_now(order.session);
-    const UndoPlan plan = plan_undo(compared.changes, below_root(order.paths, compared.checkpoint.head.root));
-    if (!compared.after && compared.checkpoint.head.kind == CheckpointKind::session)
+    const auto &head = compared.checkpoint.head;
+    const auto named = named_or_place(below_root(order.paths, head.root), compared.checkpoint);
+    const UndoPlan plan = plan_undo(compared.changes, named);
+    const auto elsewhere =
+        std::count_if(compared.changes.begin(), compared.changes.end(), [&](const auto &change) { return !is_selected(named, change); });
+    out << "In " << escape_for_display(order.paths.empty() ? where_it_worked(head) : head.root) << ":\n";
+    if (!compared.after && head.kind == CheckpointKind::session)
         out << "Nobody saw the end of this session, so what you changed since counts as its own.\n";
     show_list("These changes are taken back:", plan.steps, out);
     show_list("These stay, because they changed since the session; name a file to take it back anyway:", plan.conflicts, out);
     show_list("These cannot be taken back:", plan.without, out);
     if (!plan.of_git.empty()) out << "git's own files stay; name .git to take " << plan.of_git.size() << " of them back\n";
+    if (order.paths.empty() && elsewhere > 0)
+        out << elsewhere << (elsewhere == 1 ? " change stays" : " changes stay") << " elsewhere in " << escape_for_display(head.root)
+            << " (pi-agentctl changes); name a directory to take back what is below it\n";
     if (plan.steps.empty()) throw NothingToDo("there is nothing to take back");
     if (order.dry_run) return;
     refuse_beside_session(compared, notes);
@@ -334,7 +360,7 @@ void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes)
 void run_review(const std::optional<std::string> &session, std::ostream &out, std::ostream &notes)
 {
     const Compared compared = compare_now(session);
-    UndoPlan plan = plan_undo(compared.changes, {});
+    const UndoPlan plan = plan_undo(compared.changes, named_or_place({}, compared.checkpoint));
     std::vector<TreeChange> asked = plan.steps;
     asked.insert(asked.end(), plan.conflicts.begin(), plan.conflicts.end()); // the list says which they are
     show_list("These cannot be taken back:", plan.without, out);

@@ -104,7 +104,8 @@ struct CheckpointHead {
     CheckpointKind kind = CheckpointKind::session;
     std::string root;
     FileTime start = 0;
-    static void fields(auto &archive, auto &self) { archive(self.kind, self.root, self.start); }
+    std::string place = {}; // below the root: the repository in which the session began, or the directory
+    static void fields(auto &archive, auto &self) { archive(self.kind, self.root, self.start, self.place); }
 };
 
 // A checkpoint on disk. Open, it keeps others from removing it.

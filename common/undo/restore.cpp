@@ -186,11 +186,11 @@ UndoPlan plan_undo(const std::vector<TreeChange> &changes, const std::vector<std
                                 (change.kind == TreeChangeKind::changed || change.kind == TreeChangeKind::deleted);
         if (change.is_of_git() && (!names_git(named) || (is_new && is_object(change.path))))
             plan.of_git.push_back(change);
-        else if (needs_copy && change.before->kept != Kept::copied)
-            plan.without.push_back(change);
         else if ((change.is_later || change.is_uncertain) && !is_above && !is_named(named, change.path, true) &&
                  defence_is_on("undo-conflicts"))
             plan.conflicts.push_back(change);
+        else if (needs_copy && change.before->kept != Kept::copied)
+            plan.without.push_back(change);
         else
             plan.steps.push_back(change);
     }

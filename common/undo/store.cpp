@@ -169,7 +169,7 @@ std::vector<Checkpoint> UndoStore::list() const
         const std::string bytes = read_whole(head, record_limit, "a checkpoint");
         Decoder decoder(bytes);
         if (decoder.number() != CheckpointHead::type) continue; // of another version
-        decoder(found.head.kind, found.head.root, found.head.start);
+        CheckpointHead::fields(decoder, found.head);
         all.push_back(std::move(found));
     }
     return all;

@@ -76,7 +76,7 @@ def test_the_place_belongs_to_the_user_alone_and_no_session_sees_it(machine, pro
 def test_pi_says_once_how_to_see_many_changes(machine, project):
     done = pi(machine, "sh", "-c", "for n in $(seq 20); do echo $n >new-$n; done", cwd=project)
     assert [line for line in messages(done) if "pi-agentctl changes" in line] == [
-        "pi: this session changed 20 files. See them: pi-agentctl changes. Take them back: pi-agentctl undo"]  # fmt: skip
+        "pi: 20 files changed during this session. See them: pi-agentctl changes. Take them back: pi-agentctl undo"]  # fmt: skip
     assert not [line for line in messages(pi(machine, "sh", "-c", "echo x >new", cwd=project)) if "pi-agentctl" in line]
 
 
@@ -98,6 +98,25 @@ def test_what_the_user_changed_since_stays(machine, project):
     assert machine.run(["sh", "-c", "cat src/a.c own; ls"], cwd=project).stdout == b"own\nown\nempty\nlink\nown\nsrc\n"
     assert ctl(machine, "undo", "--yes", "src/a.c").returncode == 0
     assert machine.run(["cat", "src/a.c"], cwd=project).stdout == b"int a;\nnot committed\n"
+
+
+def test_what_happened_in_another_project_meanwhile_stays(machine, project):
+    other = f"{PROJECT}-other"
+    machine.run(["sh", "-c", f"mkdir -p {other}; echo old >{other}/text; sleep 0.1"], cwd="/", check=True)
+    with session(machine, "sh", "-c", "echo agent >src/a.c; echo ready; read line", cwd=project) as running:
+        assert running.stdout.readline() == b"ready\n"
+        machine.run(["sh", "-c", f"echo own >{other}/text"], cwd="/", check=True)
+        finish(running)
+    elsewhere = {one["path"]: one["elsewhere"] for one in json.loads(ctl(machine, "changes", "--json", check=True).stdout)["changes"]}
+    assert (elsewhere["undo/src/a.c"], elsewhere["undo-other/text"]) == (False, True), elsewhere
+    done = ctl(machine, "undo", "--yes", check=True)
+    assert b" elsewhere in /home/alice/projects (pi-agentctl changes)" in done.stdout, done
+    assert is_as_before(machine) and machine.run(["cat", f"{other}/text"]).stdout == b"own\n"
+    done = ctl(machine, "undo", "--yes", cwd=other)
+    assert done.returncode == 1 and b"the last one worked in /home/alice/projects/undo," in done.stderr, done
+    assert ctl(machine, "undo", "--yes", other).returncode == 0
+    assert machine.run(["cat", f"{other}/text"]).stdout == b"old\n"
+    machine.root(["rm", "-r", other], check=True)
 
 
 def test_undo_is_refused_while_a_session_lives_there(machine, project):
@@ -128,7 +147,7 @@ def test_the_journal_has_the_counts(machine, project):
 
 def test_pi_speaks_of_what_git_does_not_track(machine, project):
     assert not [line for line in messages(pi(machine, "sh", "-c", "echo x >>src/a.c", cwd=project)) if "pi-agentctl" in line]
-    assert [line for line in messages(pi(machine, "sh", "-c", "rm .env", cwd=project)) if "changed 1 file." in line]
+    assert [line for line in messages(pi(machine, "sh", "-c", "rm .env", cwd=project)) if "1 file changed during" in line]
 
 
 def test_review_asks_about_each_change(machine, project):
@@ -176,7 +195,7 @@ def test_a_killed_undo_is_finished_by_the_next(machine, project):
 def test_a_project_without_git_has_it_too(machine):
     machine.run(["sh", "-c", f"rm -rf {PROJECT}; mkdir {PROJECT}; echo one >{PROJECT}/notes; sleep 0.1"], cwd="/", check=True)
     done = pi(machine, "sh", "-c", "rm notes", cwd=PROJECT)
-    assert [line for line in messages(done) if "changed 1 file" in line], done
+    assert [line for line in messages(done) if "1 file changed during" in line], done
     assert ctl(machine, "undo", "--yes").returncode == 0
     assert machine.run(["cat", "notes"], cwd=PROJECT).stdout == b"one\n"
     machine.root(["rm", "-r", PROJECT], check=True)
