@@ -61,7 +61,6 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     UndoStore store = wait_for_store(is_cancelled);
     const auto &bounds = look.projects.undo;
     Checkpoint made = store.begin({CheckpointKind::session, undo.root, file_time(start), undo.repository});
-    fault_point("undo-taking");
     WalkOrder walk;
     walk.first = undo.repository;
     walk.is_cancelled = has_end;
@@ -147,6 +146,7 @@ std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLoo
 
 void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel)
 {
+    fault_point("keeping-undo");
     const LookPlan undo = plan_of_undo(look);
     std::atomic<bool> is_cancelled = false;
     std::future<Making> making;

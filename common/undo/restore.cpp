@@ -57,7 +57,6 @@ private:
     template <typename Action>
     void attempt(const TreeChange &step, const Action &action)
     {
-        fault_point("undo-step");
         try {
             action();
         } catch (const Failure &failure) {
@@ -121,7 +120,6 @@ private:
         unlinkat(parent.get(), temporary.c_str(), 0);
         const bool is_made = S_ISLNK(entry.mode) ? symlinkat(entry.target.c_str(), parent.get(), temporary.c_str()) == 0
                                                  : make_file(parent, temporary, entry);
-        fault_point("undo-rename");
         if (is_made && renameat(parent.get(), temporary.c_str(), parent.get(), name.c_str()) == 0) return;
         const int reason = errno;
         unlinkat(parent.get(), temporary.c_str(), 0);

@@ -44,7 +44,7 @@ CHILDREN = (
 )  # fmt: skip
 LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
 WRAPPER = ("asking", "asked", "told")
-BESIDE_THE_WRAPPER = ("looking-back",)
+BESIDE_THE_WRAPPER = ("looking-back", "keeping-undo")
 # The first programs of units in which an engine makes the sandbox.
 DOORS = {"engine-door under podman": "podman", "engine-door under docker": "docker"}
 ENGINES = {**DOORS, "syncing under podman": "podman", "syncing under docker": "docker"}
