@@ -179,16 +179,16 @@ UndoPlan plan_undo(const std::vector<TreeChange> &changes, const std::vector<std
     for (const auto &change : changes) {
         const bool is_above = change.kind == TreeChangeKind::deleted && above.contains(change.path);
         if (!is_above && !is_selected(named, change)) continue;
+        const bool is_meant = is_above || is_named(named, change.path, true) || !defence_is_on("undo-conflicts");
         const bool is_new = !change.before;
         const bool needs_copy = change.before && !S_ISDIR(change.before->mode) && !S_ISLNK(change.before->mode) &&
                                 (change.kind == TreeChangeKind::changed || change.kind == TreeChangeKind::deleted);
         if (change.is_of_git() && (!names_git(named) || (is_new && is_object(change.path))))
             plan.of_git.push_back(change);
-        else if ((change.is_later || change.is_uncertain) && !is_above && !is_named(named, change.path, true) &&
-                 defence_is_on("undo-conflicts"))
-            plan.conflicts.push_back(change);
-        else if (needs_copy && change.before->kept != Kept::copied)
+        else if (needs_copy && change.before->kept != Kept::copied && (is_meant || !change.is_later))
             plan.without.push_back(change);
+        else if ((change.is_later || change.is_uncertain) && !is_meant)
+            plan.conflicts.push_back(change);
         else
             plan.steps.push_back(change);
     }

@@ -55,7 +55,7 @@ def is_as_before(machine):
     "chmod -R go-rwx src; rm -rf .gitignore; git clean -qfdX",
 ])  # fmt: skip
 def test_changes_are_listed_and_taken_back(machine, project, script):
-    done = pi(machine, "sh", "-c", script, cwd=project)
+    done = pi(machine, "sh", script, cwd=project)
     assert done.returncode == 0, done
     assert changes(machine)
     assert not is_as_before(machine)
@@ -66,7 +66,7 @@ def test_changes_are_listed_and_taken_back(machine, project, script):
 
 
 def test_the_place_belongs_to_the_user_alone_and_no_session_sees_it(machine, project):
-    seen = pi(machine, "sh", "-c", f"ls -A /var/lib/pi-agent/undo {STORE} 2>&1; true", cwd=project)
+    seen = pi(machine, "sh", f"ls -A /var/lib/pi-agent/undo {STORE} 2>&1; true", cwd=project)
     assert b"No such file" in seen.stdout or b"Permission denied" in seen.stdout, seen
     assert machine.root(["stat", "-c", "%U %a", "/var/lib/pi-agent/undo", STORE]).stdout == b"root 711\nalice 700\n"
     names = machine.root(["ls", STORE]).stdout.split()
@@ -74,14 +74,14 @@ def test_the_place_belongs_to_the_user_alone_and_no_session_sees_it(machine, pro
 
 
 def test_pi_says_once_how_to_see_many_changes(machine, project):
-    done = pi(machine, "sh", "-c", "for n in $(seq 20); do echo $n >new-$n; done", cwd=project)
+    done = pi(machine, "sh", "for n in $(seq 20); do echo $n >new-$n; done", cwd=project)
     assert [line for line in messages(done) if "pi-agentctl changes" in line] == [
         "pi: 20 files changed during this session. See them: pi-agentctl changes. Take them back: pi-agentctl undo"]  # fmt: skip
-    assert not [line for line in messages(pi(machine, "sh", "-c", "echo x >new", cwd=project)) if "pi-agentctl" in line]
+    assert not [line for line in messages(pi(machine, "sh", "echo x >new", cwd=project)) if "pi-agentctl" in line]
 
 
 def test_an_undo_is_taken_back_by_its_id(machine, project):
-    pi(machine, "sh", "-c", "echo agent >src/a.c; rm .env", cwd=project)
+    pi(machine, "sh", "echo agent >src/a.c; rm .env", cwd=project)
     done = ctl(machine, "undo", "--yes", check=True)
     undone = done.stdout.split(b"--session ")[1].split()[0].decode()
     assert is_as_before(machine)
@@ -91,7 +91,7 @@ def test_an_undo_is_taken_back_by_its_id(machine, project):
 
 
 def test_what_the_user_changed_since_stays(machine, project):
-    pi(machine, "sh", "-c", "echo agent >src/a.c; echo agent >new", cwd=project)
+    pi(machine, "sh", "echo agent >src/a.c; echo agent >new", cwd=project)
     machine.run(["sh", "-c", "echo own >src/a.c; echo own >own"], cwd=project, check=True)
     done = ctl(machine, "undo", "--yes", check=True)
     assert b"because they changed since the session" in done.stdout, done
@@ -103,8 +103,7 @@ def test_what_the_user_changed_since_stays(machine, project):
 def test_what_happened_in_another_project_meanwhile_stays(machine, project):
     other = f"{PROJECT}-other"
     machine.run(["sh", "-c", f"mkdir -p {other}; echo old >{other}/text; sleep 0.1"], cwd="/", check=True)
-    with session(machine, "sh", "-c", "echo agent >src/a.c; echo ready; read line", cwd=project) as running:
-        assert running.stdout.readline() == b"ready\n"
+    with session(machine, "sh", "echo agent >src/a.c; echo ready; read line", cwd=project) as running:
         machine.run(["sh", "-c", f"echo own >{other}/text"], cwd="/", check=True)
         finish(running)
     elsewhere = {one["path"]: one["elsewhere"] for one in json.loads(ctl(machine, "changes", "--json", check=True).stdout)["changes"]}
@@ -120,8 +119,7 @@ def test_what_happened_in_another_project_meanwhile_stays(machine, project):
 
 
 def test_undo_is_refused_while_a_session_lives_there(machine, project):
-    with session(machine, "sh", "-c", "echo agent >src/a.c; echo ready; read line", cwd=project) as running:
-        assert running.stdout.readline() == b"ready\n"
+    with session(machine, "sh", "echo agent >src/a.c; echo ready; read line", cwd=project) as running:
         done = ctl(machine, "undo", "--yes")
         assert (done.returncode, b"a session lives in" in done.stderr) == (75, True), done
         finish(running)
@@ -129,7 +127,7 @@ def test_undo_is_refused_while_a_session_lives_there(machine, project):
 
 def test_diff_has_gits_form_and_runs_nothing_of_the_project(machine, project):
     script = f"echo agent >>src/a.c; git config diff.external 'touch {PROJECT}/owned'; echo '* diff=x' >.gitattributes; git config diff.x.textconv 'touch {PROJECT}/owned'"
-    pi(machine, "sh", "-c", script, cwd=project)
+    pi(machine, "sh", script, cwd=project)
     done = ctl(machine, "diff", "src", check=True)
     assert done.stdout.startswith(b"diff --git a/undo/src/a.c b/undo/src/a.c\n--- a/undo/src/a.c\n+++ b/undo/src/a.c\n@@ "), done
     assert b"\n+agent\n" in done.stdout
@@ -137,7 +135,7 @@ def test_diff_has_gits_form_and_runs_nothing_of_the_project(machine, project):
 
 
 def test_the_journal_has_the_counts(machine, project):
-    pi(machine, "sh", "-c", "echo agent >src/a.c; rm .env; echo x >new", cwd=project)
+    pi(machine, "sh", "echo agent >src/a.c; rm .env; echo x >new", cwd=project)
     session = json.loads(ctl(machine, "changes", "--json", check=True).stdout)["session"]
     machine.root(["journalctl", "--sync"])
     entry = json.loads(machine.root(["journalctl", "-o", "json", f"PI_AGENT_SESSION={session}", "MESSAGE_ID=8d0f3c5ae1b24f7c9a6be4c1f20d7735"], check=True).stdout)
@@ -146,12 +144,12 @@ def test_the_journal_has_the_counts(machine, project):
 
 
 def test_pi_speaks_of_what_git_does_not_track(machine, project):
-    assert not [line for line in messages(pi(machine, "sh", "-c", "echo x >>src/a.c", cwd=project)) if "pi-agentctl" in line]
-    assert [line for line in messages(pi(machine, "sh", "-c", "rm .env", cwd=project)) if "1 file changed during" in line]
+    assert not [line for line in messages(pi(machine, "sh", "echo x >>src/a.c", cwd=project)) if "pi-agentctl" in line]
+    assert [line for line in messages(pi(machine, "sh", "rm .env", cwd=project)) if "1 file changed during" in line]
 
 
 def test_review_asks_about_each_change(machine, project):
-    pi(machine, "sh", "-c", "echo agent >>src/a.c; rm .env; mkdir made; echo x >made/x; echo x >new", cwd=project)
+    pi(machine, "sh", "echo agent >>src/a.c; rm .env; mkdir made; echo x >made/x; echo x >new", cwd=project)
     with Shell(machine, cwd=project, command=["pi-agentctl", "review"]) as shell:
         for name, keys in (("undo/.env", "y"), ("undo/made/x", "y"), ("undo/new", "n"), ("undo/src/a.c", "d")):
             shell.expect(f"{name}\r\n".encode())
@@ -177,7 +175,7 @@ def test_root_has_no_changes_and_off_is_off(machine, project):
     assert machine.root(["pi-agentctl", "changes"]).returncode == 64
     machine.install_policy(PLAYING_POLICY + "projects: {undo: false}\n")
     before = machine.root(["ls", STORE]).stdout
-    pi(machine, "sh", "-c", "rm .env", cwd=project)
+    pi(machine, "sh", "rm .env", cwd=project)
     after = machine.root(["ls", STORE]).stdout
     machine.install_policy(PLAYING_POLICY)
     assert before == after
@@ -185,7 +183,7 @@ def test_root_has_no_changes_and_off_is_off(machine, project):
 
 def test_a_killed_undo_is_finished_by_the_next(machine, project):
     machine.run(["sh", "-c", "mkdir many; for n in $(seq 300); do echo $n >many/$n; done; rm -rf ../undo.copy; cp -a . ../undo.copy; sleep 0.1"], cwd=project, check=True)
-    pi(machine, "sh", "-c", "rm -rf src many; echo x >new", cwd=project)
+    pi(machine, "sh", "rm -rf src many; echo x >new", cwd=project)
     for wait in ("0.01", "0.02", "0.03", "0.05", "0.08"):
         machine.run(["timeout", "-s", "KILL", wait, "pi-agentctl", "undo", "--yes"], cwd=project)
     ctl(machine, "undo", "--yes")
@@ -194,8 +192,90 @@ def test_a_killed_undo_is_finished_by_the_next(machine, project):
 
 def test_a_project_without_git_has_it_too(machine):
     machine.run(["sh", "-c", f"rm -rf {PROJECT}; mkdir {PROJECT}; echo one >{PROJECT}/notes; sleep 0.1"], cwd="/", check=True)
-    done = pi(machine, "sh", "-c", "rm notes", cwd=PROJECT)
+    done = pi(machine, "sh", "rm notes", cwd=PROJECT)
     assert [line for line in messages(done) if "1 file changed during" in line], done
     assert ctl(machine, "undo", "--yes").returncode == 0
     assert machine.run(["cat", "notes"], cwd=PROJECT).stdout == b"one\n"
     machine.root(["rm", "-r", PROJECT], check=True)
+
+
+# Repositories of every kind below one directory: a plain one with a worktree beside it, one with a submodule, one whose filter keeps another
+# content in git (as git-lfs does), one that is bare of commits, and files without git.
+REPOSITORIES = """
+set -e
+rm -rf "$1"; mkdir "$1"; cd "$1"; git config --global protocol.file.allow always
+made() { git init -q "$1"; cd "$1"; printf 'int a;\\n' >a.c; echo build >.gitignore; echo KEY=1 >.env; git add a.c .gitignore; git commit -qm one; cd ..; }
+made plain; git -C plain worktree add -q ../tree -b side; echo dirty >>plain/a.c; echo dirty >>tree/a.c
+made above; git -C above submodule --quiet add ../plain below; git -C above commit -qm sub; echo dirty >>above/below/a.c
+made large; cd large; git config filter.part.clean 'sed s/WHOLE/pointer/'; git config filter.part.smudge 'sed s/pointer/WHOLE/'
+echo '*.bin filter=part' >.gitattributes; echo WHOLE >x.bin; git add .; git commit -qm bin; echo WHOLE more >x.bin; cd ..
+git init -q fresh; echo staged >fresh/f; git -C fresh add f; mkdir loose; echo text >loose/notes
+rm -rf "$1.copy"; cp -a "$1" "$1.copy"; sleep 0.1
+"""
+HARM = """
+for one in plain tree above above/below large; do git -C $one reset -q --hard; git -C $one clean -qfdx; done
+git -C plain worktree remove --force ../tree; git -C above submodule --quiet deinit -f below; git -C plain commit -q --allow-empty -m x
+git -C large rm -qf x.bin; rm -rf loose fresh/f; git -C fresh rm -q --cached f; git -C above checkout -qb other
+"""
+WHOLE = "cd $1 && find . -printf '%p %y %l\\n' | grep -v '/[.]git/' | sort && find . -type f -print0 | grep -zv '/[.]git/' | sort -z | xargs -0 sha256sum"
+
+
+def test_repositories_of_every_kind_come_back_and_git_where_it_is_named(machine):
+    script = ["sh", "-c", REPOSITORIES, "sh", PROJECT]
+    machine.run(script, cwd="/", check=True)
+    wholes = [["sh", "-c", WHOLE, "sh", path] for path in (PROJECT, f"{PROJECT}.copy")]
+    assert len({machine.run(whole, cwd="/", check=True).stdout for whole in wholes}) == 1
+    state = "for one in plain tree above above/below large fresh; do git -C $one status --porcelain -b; git -C $one rev-parse -q --verify HEAD; done"
+    before = machine.run(["sh", "-c", state], cwd=PROJECT).stdout
+    assert pi(machine, "sh", HARM, cwd=PROJECT).returncode == 0
+    assert machine.run(["sh", "-c", state], cwd=PROJECT).stdout != before
+    done = ctl(machine, "undo", "--yes", check=True)
+    assert b"git's own files stay" in done.stdout, done
+    repositories = [f"{one}/.git" for one in ("plain", "tree", "above", "above/below", "large", "fresh")]
+    assert ctl(machine, "undo", "--yes", *repositories).returncode == 0
+    assert len({machine.run(whole, cwd="/", check=True).stdout for whole in wholes}) == 1
+    assert machine.run(["sh", "-c", state], cwd=PROJECT).stdout == before
+    assert machine.run(["sh", "-c", "for one in plain above large; do git -C $one fsck --no-dangling || exit; done"], cwd=PROJECT).returncode == 0
+    machine.root(["rm", "-rf", PROJECT, f"{PROJECT}.copy"], check=True)
+
+
+def test_two_sessions_at_once_are_taken_back_each_alone(machine, project):
+    other = f"{PROJECT}-two"
+    machine.run(["sh", "-c", MADE, "sh", other], cwd="/", check=True)
+    with session(machine, "sh", "echo agent >src/a.c; echo ready; read line; rm .env", cwd=project) as one:
+        with session(machine, "sh", "rm -rf src; echo ready; read line", cwd=other) as two:
+            finish(one)
+            assert ctl(machine, "undo", "--yes").returncode == 75
+            finish(two)
+    assert ctl(machine, "undo", "--yes").returncode == 0
+    assert is_as_before(machine) and machine.run(["test", "-e", f"{other}/src"]).returncode == 1
+    assert ctl(machine, "undo", "--yes", cwd=other).returncode == 0
+    assert machine.run(["cat", f"{other}/src/a.c"]).stdout == b"int a;\nnot committed\n"
+    machine.root(["rm", "-rf", other, f"{other}.copy"], check=True)
+
+
+def test_a_full_disk_is_said_and_keeps_no_session_from_working(machine, project):
+    pi(machine, "sh", "true", cwd=project)
+    machine.run(["sh", "-c", "seq 400000 >numbers; rm -rf ../undo.copy; cp -a . ../undo.copy; sleep 0.1"], cwd=project, check=True)
+    machine.root(["mount", "-t", "tmpfs", "-o", "size=1M,mode=0700,uid=alice", "none", STORE], check=True)
+    try:
+        done = pi(machine, "sh", "rm numbers .env; sleep 1", cwd=project)
+        assert done.returncode == 0, done
+        listed = ctl(machine, "changes", check=True).stdout
+        assert b"numbers (not saved: projects.undo.size or the disk had no room)" in listed, listed
+        done = ctl(machine, "undo", "--yes")
+        assert b"These cannot be taken back" in done.stdout and machine.run(["cat", ".env"], cwd=project).stdout == b"KEY=1\n", done
+    finally:
+        machine.root(["umount", "-l", STORE], check=True)
+
+
+def test_what_a_host_lost_when_it_went_down_is_no_end_of_undo(machine, project):
+    """The last session's end, a copy, and a whole manifest are empty, as after a power cut."""
+    for lost, status in (("after", 0), ("copies/*", 71), ("before", 1)):
+        machine.run(["sh", "-c", f"rm -rf {STORE}/*; rm -rf ./*; cp -a ../undo.copy/. .; sleep 0.1"], cwd=project, check=True)
+        pi(machine, "sh", "rm -rf src; echo x >new", cwd=project)
+        machine.run(["sh", "-c", f"for file in {STORE}/*/{lost}; do : >$file; done"], cwd=project, check=True)
+        done = ctl(machine, "undo", "--yes")
+        assert done.returncode == status, (lost, done)
+        assert pi(machine, "sh", "true", cwd=project).returncode == 0
+    machine.run(["sh", "-c", f"rm -rf {STORE}/*"], cwd=project, check=True)
