@@ -73,7 +73,7 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     return {std::move(store), std::move(made)};
 }
 
-// The user's own entry in the journal, as that of record_aftermath. best_effort: a journal that is busy or absent takes none.
+// The user's own entry in the journal, beside record_aftermath's. best_effort: a journal that is busy or absent takes none.
 void record_changes(const std::vector<TreeChange> &changes, const std::string &session)
 {
     std::map<std::string, std::size_t> counts;

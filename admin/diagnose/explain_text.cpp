@@ -102,7 +102,7 @@ std::string projects_text(const ProjectsPolicy &projects)
     if (projects.undo.on && !projects.read_only)
         text +=
             fmt::format("          with undo (pi-agentctl undo): {} in all, files of at most {}, 300,000 entries; of a home, or /, the\n"
-                        "          repository alone. What tools make again (node_modules), pushes, databases and other hosts have none\n",
+                        "          repository alone. Not for what tools make again (node_modules), pushes, databases and other hosts\n",
                         projects.undo.size.text, projects.undo.file.text);
     if (!projects.mask.empty()) text += "          unreadable in it: " + joined_safely(texts_of(projects.mask)) + "\n";
     return text;

@@ -4,7 +4,6 @@
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/files.hpp"
 #include "common/base/terminal_text.hpp"
 #include "common/undo/restore.hpp"
 

@@ -115,7 +115,8 @@ public:
     CheckpointHead head;
     bool is_live = false; // its session runs
 
-    [[nodiscard]] TreeLook before() const { return read("before"); }
+    // Throws Failure(unavailable) for one that is damaged.
+    [[nodiscard]] TreeLook before() const;
     // As the session left it; none if nobody saw its end.
     [[nodiscard]] std::optional<TreeLook> after() const;
     [[nodiscard]] bool has(const char *name) const noexcept { return faccessat(directory_.get(), name, F_OK, 0) == 0; }

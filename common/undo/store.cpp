@@ -62,6 +62,16 @@ void remove_all(FdRef directory, const std::string &name)
 
 } // namespace
 
+TreeLook Checkpoint::before() const
+{
+    try {
+        return read("before");
+    } catch (const ProtocolError &problem) {
+        throw Failure(ExitStatus::unavailable, "what was kept of the session " + id + " is damaged and cannot be taken back (" +
+                                                   problem.what() + "); the disk may have lost it");
+    }
+}
+
 std::optional<TreeLook> Checkpoint::after() const
 {
     try {
