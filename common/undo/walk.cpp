@@ -165,15 +165,14 @@ private:
     {
         const UniqueFd from = open_in_tree(root_, entry.path, O_RDONLY);
         if (!from) return errno == EACCES || errno == EPERM ? Kept::unreadable : Kept::young;
-        if (!is_as_before(from, entry)) return Kept::young;
+        const auto is_young = [&] { return !is_as_before(from, entry) && defence_is_on("undo-young"); };
+        if (is_young()) return Kept::young;
         const std::string name = std::to_string(entry.inode);
         const UniqueFd into = open_at(copies_, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-        if (into && has_room(into) && copy_content(from, into, order_.is_cancelled) &&
-            (is_as_before(from, entry) || !defence_is_on("undo-young")))
-            return Kept::copied;
+        if (into && has_room(into) && copy_content(from, into, order_.is_cancelled) && !is_young()) return Kept::copied;
         const int reason = errno;
         unlinkat(copies_.get(), name.c_str(), 0);
-        if (!is_as_before(from, entry)) return Kept::young;
+        if (is_young()) return Kept::young;
         if (reason == ECANCELED) return Kept::unreached;
         is_full_ = is_full_ || reason == ENOSPC || reason == EDQUOT;
         return is_full_ ? Kept::no_room : Kept::unreadable;

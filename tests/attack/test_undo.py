@@ -9,7 +9,7 @@ PLACE = "/home/alice/projects/undo-attack"
 OUTSIDE = "/home/alice/undo-outside"
 STORE = "/var/lib/pi-agent/undo/alice"
 PROJECTS = "projects: {protect: [], aftermath: false}\n"
-LOOK = 'for top; do cd "$top" && find . -printf "%p|%y|%m|%l\\0" | sort -z; find . -type f -size -1M -print0 | sort -z | xargs -0r sha256sum; done'
+LOOK = 'for top; do cd "$top" && find . -printf "%p|%y|%m|%l\\0" | sort -z; find . -type f -size -1048577c -print0 | sort -z | xargs -0r sha256sum; done'
 
 
 def arrange(target, script=""):
