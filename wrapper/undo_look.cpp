@@ -26,6 +26,7 @@ constexpr auto naming_pause = std::chrono::milliseconds(100);
 struct Making {
     UndoStore store;
     Checkpoint checkpoint;
+    bool is_looked_at; // before the session was over
 };
 
 // A home, or a whole host, is too much: of these the repository alone.
@@ -53,24 +54,28 @@ UndoStore wait_for_store(const std::atomic<bool> &is_cancelled)
 
 Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, const std::atomic<bool> &is_cancelled)
 {
+    const auto has_end = [&] { return is_cancelled.load(); };
+    const UniqueFd root = open_root_of_tree(undo.root);
+    // Before all else, and as fast as can be: of what the agent removes before, nobody knows.
+    WalkOrder walk;
+    walk.first = undo.repository;
+    walk.start = file_time(start);
+    walk.is_cancelled = has_end;
+    TreeLook tree = walk_tree(root, walk);
+    const bool is_looked_at = !is_cancelled;
     // Of this thread alone: the end of a session is waited for.
     setpriority(PRIO_PROCESS, 0, idle_niceness);             // best_effort
     syscall(SYS_ioprio_set, io_of_thread, 0, io_class_idle); // best_effort
-    const auto has_end = [&] { return is_cancelled.load(); };
-    const UniqueFd root = open_root_of_tree(undo.root);
     UndoStore store = wait_for_store(is_cancelled);
     const auto &bounds = look.projects.undo;
-    Checkpoint made = store.begin({CheckpointKind::session, undo.root, file_time(start), undo.repository});
-    WalkOrder walk;
-    walk.first = undo.repository;
-    walk.is_cancelled = has_end;
+    Checkpoint made = store.begin({CheckpointKind::session, undo.root, walk.start, undo.repository});
     CopyOrder copy;
     copy.size = bounds.size.amount;
     copy.file = bounds.file.amount;
     copy.is_cancelled = has_end;
-    take_checkpoint(store, made, root, walk, copy);
+    take_checkpoint(store, made, root, std::move(tree), copy);
     if (!is_cancelled) store.prune(bounds.size.amount, file_time(start)); // else the next start does it: nobody waits for that
-    return {std::move(store), std::move(made)};
+    return {std::move(store), std::move(made), is_looked_at};
 }
 
 // The user's own entry in the journal, beside record_aftermath's. best_effort: a journal that is busy or absent takes none.
@@ -99,6 +104,8 @@ std::string look_back(const LookPlan &undo, const Making &made)
     walk.start = time_now();
     const TreeLook after = walk_tree(root, walk);
     made.store.write(made.checkpoint, "after", after);
+    if (!made.is_looked_at)
+        return "pi: this session ended before its project had been looked at, so what it changed cannot be taken back\n";
     const TreeLook before = made.checkpoint.before();
     const auto by_content = by_copies(made.checkpoint, root);
     // Contents are read only where times do not tell; a user waits, so what there is no time for counts as changed.

@@ -57,11 +57,11 @@ std::vector<std::string> named_or_place(std::vector<std::string> named, const Ch
     return named;
 }
 
-TreeLook look_now(FdRef root)
+TreeLook look_at(FdRef root, FileTime now)
 {
     WalkOrder walk;
     walk.entries *= 4; // of what is there since there may be more
-    walk.start = time_now();
+    walk.start = now;
     return walk_tree(root, walk);
 }
 
@@ -73,7 +73,7 @@ Compared compare_now(const std::optional<std::string> &session)
     UniqueFd root = open_root_of_tree(checkpoint.head.root);
     TreeLook before = checkpoint.before();
     auto after = checkpoint.after();
-    auto changes = compare_trees(before, after ? &*after : nullptr, look_now(root), by_copies(checkpoint, root));
+    auto changes = compare_trees(before, after ? &*after : nullptr, look_at(root, time_now()), by_copies(checkpoint, root));
     return {std::move(*store), std::move(checkpoint), std::move(root), std::move(before), std::move(after), std::move(changes)};
 }
 
@@ -130,6 +130,12 @@ void show_list(const char *head, const std::vector<TreeChange> &changes, std::os
     if (!changes.empty()) out << head << '\n';
     for (const auto &change : changes)
         out << line_of(change);
+}
+
+void show_left_out(const TreeLook &before, std::ostream &out)
+{
+    for (const auto &path : before.left_out)
+        out << "not looked at: " << (path.empty() ? "." : escape_for_display(path)) << '\n';
 }
 
 std::map<std::string, std::size_t> not_saved(const TreeLook &before)
@@ -249,12 +255,10 @@ Checkpoint keep_first(const Compared &compared, const UndoPlan &plan)
     for (const auto &step : plan.steps)
         touched.insert(step.path);
     Checkpoint made = compared.store.begin({CheckpointKind::undo, compared.checkpoint.head.root, time_now()});
-    WalkOrder walk;
-    walk.entries *= 4;
     CopyOrder copy;
     copy.size = copy.file = UINT64_MAX;
     copy.alone = &touched;
-    const TreeLook now = take_checkpoint(compared.store, made, compared.root, walk, copy);
+    const TreeLook now = take_checkpoint(compared.store, made, compared.root, look_at(compared.root, made.head.start), copy);
     for (const auto &step : plan.steps) {
         const TreeEntry *entry = now.find(step.path);
         const bool is_lost = entry != nullptr && S_ISREG(entry->mode) && entry->kept != Kept::copied && entry->kept != Kept::unreadable &&
@@ -272,7 +276,7 @@ void carry_out(const Compared &compared, const UndoPlan &plan, std::ostream &out
     refuse_beside_session(compared, notes);
     const Checkpoint kept = keep_first(compared, plan);
     const auto failures = take_back(plan, compared.checkpoint, compared.root);
-    compared.store.write(kept, "after", look_now(compared.root));
+    compared.store.write(kept, "after", look_at(compared.root, time_now()));
     for (const auto &failure : failures)
         notes << "not taken back: " << failure << '\n';
     out << "took back " << plan.steps.size() - std::min(failures.size(), plan.steps.size()) << " of " << plan.steps.size()
@@ -316,8 +320,7 @@ void run_changes(const std::optional<std::string> &session, bool json, std::ostr
     if (of_git > 0) out << "  git's own files: " << of_git << " changed\n";
     for (const auto &[reason, count] : not_saved(compared.before))
         out << "not saved: " << count << (count == 1 ? " file: " : " files: ") << reason << '\n';
-    for (const auto &path : compared.before.left_out)
-        out << "not looked at: " << (path.empty() ? "." : escape_for_display(path)) << '\n';
+    show_left_out(compared.before, out);
 }
 
 void run_diff(const std::vector<std::string> &paths, const std::optional<std::string> &session, std::ostream &out)
@@ -334,6 +337,7 @@ void run_diff(const std::vector<std::string> &paths, const std::optional<std::st
 void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes)
 {
     const Compared compared = compare_now(order.session);
+    if (!order.dry_run) refuse_beside_session(compared, notes);
     const auto &head = compared.checkpoint.head;
     const auto named = named_or_place(below_root(order.paths, head.root), compared.checkpoint);
     const UndoPlan plan = plan_undo(compared.changes, named);
@@ -349,9 +353,9 @@ void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes)
     if (order.paths.empty() && elsewhere > 0)
         out << elsewhere << (elsewhere == 1 ? " change stays" : " changes stay") << " elsewhere in " << escape_for_display(head.root)
             << " (pi-agentctl changes); name a directory to take back what is below it\n";
+    show_left_out(compared.before, out);
     if (plan.steps.empty()) throw NothingToDo("there is nothing to take back");
     if (order.dry_run) return;
-    refuse_beside_session(compared, notes);
     require_consent("Take them back?", order.yes);
     carry_out(compared, plan, out, notes);
 }

@@ -155,7 +155,8 @@ private:
     UniqueFd directory_;
 };
 
-// A whole checkpoint of `root`, into `made`: its manifest is on disk when this returns. Links copies of the last one of the same root.
-TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, WalkOrder walk, CopyOrder copy);
+// A whole checkpoint of `root`, of which `look` is the first look, into `made`: it is on disk when this returns. Links copies of the last
+// one of the same root. Returns the look with what became of each file.
+TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, TreeLook look, CopyOrder copy);
 
 } // namespace pi_agent

@@ -210,10 +210,9 @@ void UndoStore::prune(std::uint64_t size, FileTime now) const
     }
 }
 
-TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, WalkOrder walk, CopyOrder copy)
+TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, TreeLook look, CopyOrder copy)
 {
-    walk.start = copy.start = made.head.start;
-    TreeLook manifest = walk_tree(root, walk);
+    copy.start = made.head.start;
     std::optional<TreeLook> earlier;
     UniqueFd copies;
     for (const auto &other : store.list()) {
@@ -228,9 +227,9 @@ TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef r
     }
     copy.earlier = earlier ? &*earlier : nullptr;
     copy.earlier_copies = copies;
-    copy_contents(root, made.copies(), manifest, copy);
-    store.write(made, "before", manifest);
-    return manifest;
+    copy_contents(root, made.copies(), look, copy);
+    store.write(made, "before", look);
+    return look;
 }
 
 } // namespace pi_agent

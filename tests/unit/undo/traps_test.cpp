@@ -177,7 +177,9 @@ TEST_CASE("a file that came or changed after the start is not saved, and said so
     it.write("gone", "agent's");
     CopyOrder copy;
     copy.size = copy.file = 1000;
-    take_checkpoint(store, made, it.root(), {}, copy);
+    WalkOrder walk;
+    walk.start = made.head.start;
+    take_checkpoint(store, made, it.root(), walk_tree(it.root(), walk), copy);
     store.name(made, random_id());
     CHECK(kept_of(made, "old") == Kept::young);
     it.remove("gone");

@@ -45,7 +45,8 @@ public:
         std::this_thread::sleep_for(tick);
         const auto places = store();
         Checkpoint made = places.begin({CheckpointKind::session, at(""), time_now()});
-        take_checkpoint(places, made, root(), std::move(walk), std::move(copy));
+        walk.start = made.head.start;
+        take_checkpoint(places, made, root(), walk_tree(root(), walk), std::move(copy));
         places.name(made, random_id());
         std::this_thread::sleep_for(tick);
         return made;
