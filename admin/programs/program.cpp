@@ -363,14 +363,20 @@ std::string require_success(const std::vector<std::string> &arguments, const std
     return std::move(result.output);
 }
 
-int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables)
+int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables, std::string *output)
 {
     const IgnoredInterrupts ignored;
     std::vector<std::string> all = {program_path_variable};
     all.insert(all.end(), variables.begin(), variables.end());
     Beginning beginning;
     beginning.hear(ignored);
-    return wait_for(beginning.spawn(arguments, all), Deadline::max());
+    auto [end, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
+    if (output != nullptr) beginning.give(their_end, STDOUT_FILENO);
+    const auto pid = beginning.spawn(arguments, all);
+    their_end.reset();
+    while (output != nullptr && end)
+        if (wait_for_input(end, Deadline::max())) take_output(end, *output);
+    return wait_for(pid, Deadline::max());
 }
 
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds)

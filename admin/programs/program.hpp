@@ -25,8 +25,8 @@ ProgramResult run_program_apart(const std::vector<std::string> &arguments, int p
 
 // The same at this terminal, for an editor: with this process's standard input, output and error, and `variables` ("NAME=value") beside the
 // fixed ones. The first of `arguments` may be an absolute path. Keys that interrupt it do not end this process. Returns the exit status, or
-// 128 and the signal.
-int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables);
+// 128 and the signal. `output`: becomes what it writes to its standard output, instead of the terminal.
+int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables, std::string *output = nullptr);
 
 // A text in memory as the input of a program: unlike a pipe, it can be read at any time, and nobody waits for anybody.
 UniqueFd in_memory_input(std::string_view text);

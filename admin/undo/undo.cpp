@@ -207,6 +207,14 @@ std::string difference_of(const Compared &compared, const TreeChange &change, co
     }
 }
 
+// What a file has in it must not steer a terminal.
+std::string without_controls(std::string text)
+{
+    for (char &byte : text)
+        if ((static_cast<unsigned char>(byte) < ' ' && byte != '\n' && byte != '\t') || byte == '\x7f') byte = '?';
+    return text;
+}
+
 // Shown a screen at a time where there is less, which of escapes passes only colours.
 void page(const Compared &compared, const std::vector<const TreeChange *> &changes, std::ostream &out)
 {
@@ -215,11 +223,7 @@ void page(const Compared &compared, const std::vector<const TreeChange *> &chang
     std::string text;
     for (const auto *change : changes)
         text += difference_of(compared, *change, has_pager && terminal->has_colours ? "--color=always" : "--color=never");
-    if (!has_pager) {
-        for (char &byte : text) // what a file has in it must not steer a terminal
-            if (terminal && static_cast<unsigned char>(byte) < ' ' && byte != '\n' && byte != '\t') byte = '?';
-        return void(out << text << std::flush);
-    }
+    if (!has_pager) return void(out << (terminal ? without_controls(std::move(text)) : text) << std::flush);
     const auto file = in_memory_input(text);
     const char *kind = std::getenv("TERM");
     run_at_terminal({"less", "-FRX", fmt::format("/proc/{}/fd/{}", ::getpid(), file.get())},
@@ -323,11 +327,16 @@ void run_changes(const std::optional<std::string> &session, bool json, std::ostr
     show_left_out(compared.before, out);
 }
 
-void run_diff(const std::vector<std::string> &paths, const std::optional<std::string> &session, std::ostream &out)
+void run_diff(const DiffOrder &order, std::ostream &out)
 {
-    const Compared compared = compare_now(session);
-    const auto named = below_root(paths, compared.checkpoint.head.root);
+    const Compared compared = compare_now(order.session);
+    const auto named = below_root(order.paths, compared.checkpoint.head.root);
     std::vector<const TreeChange *> shown;
+    if (order.number) {
+        const auto number = to_number<std::size_t>(*order.number);
+        if (!number || *number >= compared.changes.size()) throw NothingToDo("there is no change of that number");
+        return void(out << without_controls(difference_of(compared, compared.changes[*number], "--color=never")) << std::flush);
+    }
     for (const auto &change : compared.changes)
         if (!is_directory(change) && (!change.is_of_git() || names_git(named)) && is_selected(named, change)) shown.push_back(&change);
     if (shown.empty()) throw NothingToDo("no file is different");
@@ -368,35 +377,48 @@ void run_review(const std::optional<std::string> &session, std::ostream &out, st
     asked.insert(asked.end(), plan.conflicts.begin(), plan.conflicts.end()); // the list says which they are
     show_list("These cannot be taken back:", plan.without, out);
     if (asked.empty()) throw NothingToDo("there is nothing to take back");
-    if (::isatty(STDIN_FILENO) != 1)
+    const auto terminal = text_terminal(STDOUT_FILENO);
+    if (!terminal || ::isatty(STDIN_FILENO) != 1)
         throw Failure(ExitStatus::usage, "review asks at a terminal; elsewhere use changes, diff and undo PATH");
+    if (!has_program("fzf"))
+        throw Failure(ExitStatus::configuration,
+                      "review needs the program fzf, which is not installed; until your administrator installs it, use diff and undo PATH");
     refuse_beside_session(compared, notes);
-    std::vector<std::string> named;
-    std::size_t number = 0;
-    char answer = 'n';
     const auto is_filled = [&](const TreeChange &one) { // a directory goes, or comes, with what is in it
-        const bool is_asked = one.kind != TreeChangeKind::created && one.kind != TreeChangeKind::deleted;
-        return !is_asked && is_directory(one) &&
+        const bool is_whole = one.kind == TreeChangeKind::created || one.kind == TreeChangeKind::deleted;
+        return is_whole && is_directory(one) &&
                std::any_of(asked.begin(), asked.end(), [&](const auto &other) { return is_in(one, other); });
     };
-    for (const auto &change : asked) {
-        ++number;
-        if (answer == 'q' || is_filled(change) || (!named.empty() && is_selected(named, change))) continue;
-        out << line_of(change);
-        do {
-            answer = ask_letter(fmt::format("({}/{}) Take this back? [y,n,d,q,?]", number, asked.size()), "ynd?q");
-            if (answer == 'd') page(compared, {&change}, out);
-            if (answer == '?')
-                out << "y: take it back; n: keep it; d: show the difference; q: keep this and all that follow\n" << std::flush;
-        } while (answer == 'd' || answer == '?');
-        if (answer == 'y') named.push_back(change.path);
+    std::string lines;
+    for (std::size_t number = 0; number < compared.changes.size(); ++number) {
+        const auto found =
+            std::find_if(asked.begin(), asked.end(), [&](const auto &one) { return one.path == compared.changes[number].path; });
+        if (found != asked.end() && !is_filled(*found)) lines += std::to_string(number) + '\t' + line_of(*found).substr(2);
     }
+    const auto list = in_memory_input(lines);
+    const auto own = read_link(FdRef(AT_FDCWD), "/proc/self/exe");
+    const char *kind = std::getenv("TERM");
+    std::string marked;
+    run_at_terminal({"fzf", "--multi", "--no-sort", "--layout=reverse", "--delimiter=\t", "--with-nth=2..",
+                     "--preview-window=right,60%,wrap", "--header=TAB marks what to take back, ENTER goes on, ESC keeps all",
+                     terminal->has_colours ? "--color=dark" : "--no-color",
+                     fmt::format("--preview={} diff --session {} --change {{1}}", own, compared.checkpoint.id)},
+                    {fmt::format("FZF_DEFAULT_COMMAND=cat /proc/{}/fd/{}", ::getpid(), list.get()),
+                     std::string("TERM=") + (kind == nullptr ? "dumb" : kind)},
+                    &marked);
+    std::vector<std::string> named;
+    for (const auto &line : split(marked, '\n'))
+        if (const auto number = to_number<std::size_t>(line.substr(0, line.find('\t'))); number && *number < compared.changes.size())
+            named.push_back(compared.changes[*number].path);
     if (named.empty()) throw NothingToDo("everything was kept");
     for (auto one = asked.rbegin(); one != asked.rend(); ++one)
         if (!one->before && is_filled(*one) &&
             std::all_of(asked.begin(), asked.end(), [&](const auto &other) { return !is_in(*one, other) || is_selected(named, other); }))
             named.push_back(one->path);
-    carry_out(compared, plan_undo(compared.changes, named), out, notes);
+    const UndoPlan chosen = plan_undo(compared.changes, named);
+    show_list("These changes are taken back:", chosen.steps, out);
+    require_consent("Take them back?", false);
+    carry_out(compared, chosen, out, notes);
 }
 
 } // namespace pi_agent

@@ -12,8 +12,13 @@ namespace pi_agent {
 // sessions, and NothingToDo where nothing is kept or nothing changed. `paths` count from the working directory.
 void run_changes(const std::optional<std::string> &session, bool json, std::ostream &out);
 
+struct DiffOrder {
+    std::vector<std::string> paths;
+    std::optional<std::string> session;
+    std::optional<std::string> number; // in the order of `changes --json`, from 0: of that change alone, without bytes that steer terminals
+};
 // In git's form. On a terminal with colours, and a screen at a time.
-void run_diff(const std::vector<std::string> &paths, const std::optional<std::string> &session, std::ostream &out);
+void run_diff(const DiffOrder &order, std::ostream &out);
 
 struct UndoOrder {
     std::vector<std::string> paths;
@@ -25,7 +30,8 @@ struct UndoOrder {
 // all of its plan.
 void run_undo(const UndoOrder &order, std::ostream &out, std::ostream &notes);
 
-// Asks at the terminal about each change, and takes back those that are named so: as run_undo.
+// Lists the changes at the terminal, each with its difference beside it (fzf), and takes back those that are marked: as run_undo. Throws
+// Failure(configuration) where fzf is not installed.
 void run_review(const std::optional<std::string> &session, std::ostream &out, std::ostream &notes);
 
 } // namespace pi_agent

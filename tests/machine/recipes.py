@@ -32,7 +32,7 @@ class AgentRecipe:
 
 # The product's libraries differ in name from release to release; all else is common. git brings libcurl, openssh libcrypto.
 COMMON = (
-    "bash-completion bindfs bsdutils bubblewrap ca-certificates dbus fish git iproute2 less libnss-extrausers libpam-systemd man-db openssh-client"
+    "bash-completion bindfs bsdutils bubblewrap ca-certificates dbus fish fzf git iproute2 less libnss-extrausers libpam-systemd man-db openssh-client"
     " openssh-server procps python3 python3-pip python3-venv socat strace sudo systemd systemd-sysv tmux util-linux zsh"
 ).split()
 COMMON_BUILD = (

@@ -1,6 +1,7 @@
 """What a session changed is listed, shown and taken back by its user, without root and without git."""
 
 import json
+import re
 
 import pytest
 from launching import PLAYING_POLICY, finish, messages, pi, session
@@ -148,20 +149,29 @@ def test_pi_speaks_of_what_git_does_not_track(machine, project):
     assert [line for line in messages(pi(machine, "sh", "rm .env", cwd=project)) if "1 file changed during" in line]
 
 
-def test_review_asks_about_each_change(machine, project):
-    pi(machine, "sh", "echo agent >>src/a.c; rm .env; mkdir made; echo x >made/x; echo x >new", cwd=project)
+def test_review_shows_each_change_and_takes_back_what_is_marked(machine, project):
+    pi(machine, "sh", "echo agent >>src/a.c; rm .env; mkdir made; echo x >made/x; printf 'x\\033]0;owned\\a\\033Pq\\n' >new", cwd=project)
     with Shell(machine, cwd=project, command=["pi-agentctl", "review"]) as shell:
-        for name, keys in (("undo/.env", "y"), ("undo/made/x", "y"), ("undo/new", "n"), ("undo/src/a.c", "d")):
-            shell.expect(f"{name}\r\n".encode())
-            shell.expect(rb"Take this back\?")
-            shell.type(f"{keys}\n")
-        shell.expect(rb"\+agent.*Take this back\?")  # a short text leaves the pager at once
-        shell.type("?\n")
-        shell.expect(b"y: take it back")
+        shell.expect(b"TAB marks")
+        shell.expect(b"KEY=1")  # the first one's difference, beside the list
+        shell.type("\t\t")  # the deletion, and what was made in a new directory
+        shell.expect(b"owned")
+        assert not re.search(rb"\x1b\]0;owned|\x1bP", shell.seen), shell.seen
+        shell.type("\x1b[B")
+        shell.expect(rb"\+agent")
+        shell.type("\t\r")
+        shell.expect(rb"These changes are taken back.*Take them back\?")
         shell.type("y\n")
         shell.expect(b"took back 4 of 4")
     assert changes(machine) == {"undo/new": "created"}
+    with Shell(machine, cwd=project, command=["pi-agentctl", "review"]) as shell:
+        shell.expect(b"TAB marks")
+        shell.type("\x1b")
+        shell.expect(b"everything was kept")
+    assert changes(machine) == {"undo/new": "created"}
     assert ctl(machine, "review").returncode == 64  # nobody to ask
+    assert b"new file mode" in ctl(machine, "diff", "--change", "0", check=True).stdout
+    assert ctl(machine, "diff", "--change", "99").returncode == 1
 
 
 def test_explain_says_what_undo_covers(machine, project):
