@@ -207,7 +207,10 @@ const std::map<std::string, Run> runs = {
      }},
     {"history", show_history},
     {"changes", [](const Given &it) { run_changes(it.text("SESSION"), it.has("--json"), std::cout); }},
-    {"diff", [](const Given &it) { run_diff({it.words("PATH"), it.text("--session"), it.text("--change")}, std::cout); }},
+    {"diff",
+     [](const Given &it) {
+         run_diff({it.words("PATH"), it.text("--session"), it.text("--change")}, std::cout);
+     }},
     {"undo",
      [](const Given &it) {
          run_undo({it.words("PATH"), it.text("--session"), it.has("--yes"), it.has("--dry-run")}, std::cout, std::cerr);
