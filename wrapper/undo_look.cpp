@@ -68,7 +68,8 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     syscall(SYS_ioprio_set, io_of_thread, 0, io_class_idle); // best_effort
     UndoStore store = wait_for_store(is_cancelled);
     const auto &bounds = look.projects.undo;
-    Checkpoint made = store.begin({CheckpointKind::session, undo.root, walk.start, undo.repository});
+    Checkpoint made =
+        store.begin({CheckpointKind::session, undo.root, walk.start, examine(root, "looking at the project").st_dev, undo.repository});
     CopyOrder copy;
     copy.size = bounds.size.amount;
     copy.file = bounds.file.amount;

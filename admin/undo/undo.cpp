@@ -258,7 +258,8 @@ Checkpoint keep_first(const Compared &compared, const UndoPlan &plan)
     std::set<std::string> touched;
     for (const auto &step : plan.steps)
         touched.insert(step.path);
-    Checkpoint made = compared.store.begin({CheckpointKind::undo, compared.checkpoint.head.root, time_now()});
+    Checkpoint made =
+        compared.store.begin({CheckpointKind::undo, compared.checkpoint.head.root, time_now(), compared.checkpoint.head.device});
     CopyOrder copy;
     copy.size = copy.file = UINT64_MAX;
     copy.alone = &touched;

@@ -82,11 +82,12 @@ struct CopyOrder {
     std::uint64_t size = 0, file = 0; // bytes: of all copies, and of one
     IsCancelled is_cancelled = [] { return false; };
     const std::set<std::string> *alone = nullptr; // the paths to copy; without them all
-    const TreeLook *earlier = nullptr;            // whose copies are linked where a file has not changed since
-    FdRef earlier_copies = FdRef(-1);
 };
-// Copies the contents of regular files into the directory `copies`, named by inode, the smallest first, and says in the entries what
-// became of each. Reads nothing else: opening a pipe waits, and opening a device does things.
+// The name of a copy: whatever has that inode and that ctime has those bytes. So a file that has not changed since an earlier checkpoint
+// is not read again.
+std::string copy_name(std::uint64_t device, const TreeEntry &entry);
+// Copies the contents of regular files into the directory `copies`, the smallest first, unless they are there, and says in the entries
+// what became of each. Reads nothing else: opening a pipe waits, and opening a device does things.
 void copy_contents(FdRef root, FdRef copies, TreeLook &manifest, const CopyOrder &order);
 
 // Copies one open file to another, with its holes. False on failure (errno; ECANCELED).
@@ -104,8 +105,9 @@ struct CheckpointHead {
     CheckpointKind kind = CheckpointKind::session;
     std::string root;
     FileTime start = 0;
-    std::string place = {}; // below the root: the repository in which the session began, or the directory
-    static void fields(auto &archive, auto &self) { archive(self.kind, self.root, self.start, self.place); }
+    std::uint64_t device = 0; // of the root
+    std::string place = {};   // below the root: the repository in which the session began, or the directory
+    static void fields(auto &archive, auto &self) { archive(self.kind, self.root, self.start, self.device, self.place); }
 };
 
 // A checkpoint on disk. Open, it keeps others from removing it.
@@ -121,13 +123,13 @@ public:
     [[nodiscard]] std::optional<TreeLook> after() const;
     [[nodiscard]] bool has(const char *name) const noexcept { return faccessat(directory_.get(), name, F_OK, 0) == 0; }
     [[nodiscard]] FdRef directory() const noexcept { return directory_; }
-    [[nodiscard]] UniqueFd copies() const;
     // The copy of an entry whose content is kept. Throws Failure for one that is not whole.
     [[nodiscard]] UniqueFd open_copy(const TreeEntry &entry) const;
 
 private:
     friend class UndoStore;
     [[nodiscard]] TreeLook read(const char *name) const;
+    bool read_head();
     UniqueFd directory_;
     std::string name_;
 };
@@ -137,15 +139,17 @@ public:
     // Throws SystemFailure, ENOENT where root has not made it yet, and Failure(denied) for a directory of somebody else.
     static UndoStore open(const std::string &path);
 
-    // Locks it until it is closed. `earlier`: the last one of the same root.
+    // Locks it until it is closed.
     [[nodiscard]] Checkpoint begin(const CheckpointHead &head) const;
     void name(Checkpoint &checkpoint, const std::string &id) const;
     void write(const Checkpoint &checkpoint, const char *name, const TreeLook &manifest) const;
 
     // Those whose manifest is written and whose id is known, the newest first.
     [[nodiscard]] std::vector<Checkpoint> list() const;
-    // Removes what is older than 14 days, more than ten, or more than `size` bytes, the oldest first and never the newest, and what was
-    // left half made. Leaves what is open elsewhere.
+    // The directory of all copies. While it is open, none is removed.
+    [[nodiscard]] UniqueFd open_copies() const;
+    // Removes what is older than 14 days, more than ten, or more than `size` bytes, the oldest first and never the newest, what was left
+    // half made, and then the copies that nobody needs. Leaves what is open elsewhere, and everything while somebody makes a checkpoint.
     void prune(std::uint64_t size, FileTime now) const;
 
 private:
@@ -155,8 +159,8 @@ private:
     UniqueFd directory_;
 };
 
-// A whole checkpoint of `root`, of which `look` is the first look, into `made`: it is on disk when this returns. Links copies of the last
-// one of the same root. Returns the look with what became of each file.
+// A whole checkpoint of `root`, of which `look` is the first look, into `made`: it is on disk when this returns. Returns the look with
+// what became of each file.
 TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, TreeLook look, CopyOrder copy);
 
 } // namespace pi_agent

@@ -50,17 +50,23 @@ std::vector<std::string> names_below(FdRef directory, const std::string &name)
 void remove_all(FdRef directory, const std::string &name)
 {
     const UniqueFd gone = open_at(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (!gone) return;
-    for (const auto &file : names_below(gone, "."))
-        unlinkat(gone.get(), file.c_str(), 0); // the manifest among it: what is half removed does not count any more
-    const UniqueFd copies = open_at(gone, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    for (const auto &file : names_below(gone, copies_name))
-        unlinkat(copies.get(), file.c_str(), 0);
-    unlinkat(gone.get(), copies_name, AT_REMOVEDIR);
+    for (const auto &file : names_below(directory, name))
+        unlinkat(gone.get(), file.c_str(), 0);             // the manifest among it: what is half removed does not count any more
     unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR); // best_effort: the next prune tries again
 }
 
 } // namespace
+
+// False for one of another version.
+bool Checkpoint::read_head()
+{
+    const UniqueFd file = open_or_throw("reading a checkpoint", directory_, "head", O_RDONLY | O_NOFOLLOW);
+    const std::string bytes = read_whole(file, record_limit, "a checkpoint");
+    Decoder decoder(bytes);
+    if (decoder.number() != CheckpointHead::type) return false;
+    CheckpointHead::fields(decoder, head);
+    return true;
+}
 
 TreeLook Checkpoint::before() const
 {
@@ -81,16 +87,11 @@ std::optional<TreeLook> Checkpoint::after() const
     }
 }
 
-UniqueFd Checkpoint::copies() const
-{
-    return open_or_throw("opening a checkpoint", directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-}
-
 UniqueFd Checkpoint::open_copy(const TreeEntry &entry) const
 {
     if (entry.size == 0) return open_or_throw("opening an empty copy", "/dev/null", O_RDONLY);
-    UniqueFd copy = open_or_throw("opening the copy of " + escape_for_display(entry.path), copies(), std::to_string(entry.inode),
-                                  O_RDONLY | O_NOFOLLOW);
+    UniqueFd copy = open_or_throw("opening the copy of " + escape_for_display(entry.path), directory_,
+                                  std::string("../") + copies_name + "/" + copy_name(head.device, entry), O_RDONLY | O_NOFOLLOW);
     // A host that went down may have lost what was written last.
     if (static_cast<std::uint64_t>(examine(copy, "opening a copy").st_size) != entry.size)
         throw Failure(ExitStatus::unavailable, "the copy of " + escape_for_display(entry.path) + " is not whole");
@@ -131,8 +132,7 @@ Checkpoint UndoStore::begin(const CheckpointHead &head) const
     made.head = head;
     if (mkdirat(directory_.get(), made.name_.c_str(), 0700) != 0) throw_errno("making a checkpoint");
     made.directory_ = open_or_throw("making a checkpoint", directory_, made.name_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (flock(made.directory_.get(), LOCK_EX | LOCK_NB) != 0 || mkdirat(made.directory_.get(), copies_name, 0700) != 0)
-        throw_errno("making a checkpoint");
+    if (flock(made.directory_.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("making a checkpoint");
     write_file(made.directory_, "head", encode(head));
     return made;
 }
@@ -154,6 +154,7 @@ void UndoStore::write(const Checkpoint &checkpoint, const char *name, const Tree
 std::vector<std::string> UndoStore::names() const
 {
     std::vector<std::string> names = names_below(directory_, ".");
+    std::erase(names, copies_name);
     std::sort(names.begin(), names.end(), std::greater<>());
     return names;
 }
@@ -174,60 +175,66 @@ std::vector<Checkpoint> UndoStore::list() const
     std::vector<Checkpoint> all;
     for (const auto &name : names()) {
         Checkpoint found = open_checkpoint(name, LOCK_SH);
-        if (!found.directory_ || found.id.empty() || !found.has("before")) continue;
-        const UniqueFd head = open_or_throw("reading a checkpoint", found.directory_, "head", O_RDONLY | O_NOFOLLOW);
-        const std::string bytes = read_whole(head, record_limit, "a checkpoint");
-        Decoder decoder(bytes);
-        if (decoder.number() != CheckpointHead::type) continue; // of another version
-        CheckpointHead::fields(decoder, found.head);
-        all.push_back(std::move(found));
+        if (found.directory_ && !found.id.empty() && found.has("before") && found.read_head()) all.push_back(std::move(found));
     }
     return all;
 }
 
+UniqueFd UndoStore::open_copies() const
+{
+    if (mkdirat(directory_.get(), copies_name, 0700) != 0 && errno != EEXIST) throw_errno("making a place for copies");
+    UniqueFd copies = open_or_throw("opening the copies", directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (flock(copies.get(), LOCK_SH) != 0) throw_errno("locking the copies");
+    return copies;
+}
+
 void UndoStore::prune(std::uint64_t size, FileTime now) const
 {
-    const UniqueFd lock = open_at(directory_, ".", O_RDONLY | O_DIRECTORY);
-    if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return; // another start of this user's is at it
-    std::set<ino_t> counted;
+    const UniqueFd copies = open_at(directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!copies || flock(copies.get(), LOCK_EX | LOCK_NB) != 0) return; // another start of this user's is at it
+    std::map<std::string, std::uint64_t> unneeded;                      // copies, and their bytes
+    for (const auto &file : names_below(directory_, copies_name))
+        if (struct stat facts{}; fstatat(copies.get(), file.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0)
+            unneeded[file] = static_cast<std::uint64_t>(facts.st_blocks) * 512;
     std::uint64_t used = 0;
     std::size_t count = 0;
     for (const auto &name : names()) {
-        const Checkpoint found = open_checkpoint(name, LOCK_EX);
+        Checkpoint found = open_checkpoint(name, LOCK_EX);
         if (!found.directory_) continue;
-        const bool is_whole = !found.id.empty() && found.has("before");
-        const UniqueFd copies = open_at(found.directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-        for (const auto &file : names_below(found.directory_, copies_name)) { // copies of several checkpoints are one file
-            struct stat facts {};
-            if (fstatat(copies.get(), file.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && counted.insert(facts.st_ino).second)
-                used += static_cast<std::uint64_t>(facts.st_blocks) * 512;
+        std::map<std::string, std::uint64_t> needed;
+        bool is_whole = false;
+        std::uint64_t added = used;
+        try {
+            is_whole = found.has("before") && found.read_head();
+            if (is_whole)
+                for (const auto &entry : found.before().entries)
+                    if (entry.kept == Kept::copied) needed.insert(unneeded.extract(copy_name(found.head.device, entry)));
+            is_whole = is_whole && !found.id.empty();
+        } catch (const Failure &) { // damaged
+            is_whole = false;
         }
+        for (const auto &copy : needed)
+            added += copy.second;
         const auto made = to_number<std::int64_t>(name.substr(0, std::min(name.size(), time_length))).value_or(0) / 1'000'000;
         const bool is_kept =
-            is_whole && (count == 0 || (count < most_checkpoints && used <= size && now / 1'000'000'000 - made < longest_seconds));
+            is_whole && (count == 0 || (count < most_checkpoints && added <= size && now / 1'000'000'000 - made < longest_seconds));
         if (is_whole) ++count;
-        if (!found.is_live && !is_kept) remove_all(directory_, name);
+        if (found.is_live || is_kept) {
+            used = added;
+            continue;
+        }
+        remove_all(directory_, name);
+        unneeded.merge(needed);
     }
+    for (const auto &[name, bytes] : unneeded)
+        unlinkat(copies.get(), name.c_str(), 0);
 }
 
 TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, TreeLook look, CopyOrder copy)
 {
     copy.start = made.head.start;
-    std::optional<TreeLook> earlier;
-    UniqueFd copies;
-    for (const auto &other : store.list()) {
-        if (other.head.root != made.head.root) continue;
-        try {
-            earlier = other.before();
-            copies = other.copies();
-        } catch (const Failure &) { // damaged: everything is copied
-            earlier.reset();
-        }
-        break;
-    }
-    copy.earlier = earlier ? &*earlier : nullptr;
-    copy.earlier_copies = copies;
-    copy_contents(root, made.copies(), look, copy);
+    const UniqueFd copies = store.open_copies();
+    copy_contents(root, copies, look, copy);
     store.write(made, "before", look);
     return look;
 }

@@ -128,11 +128,10 @@ bool comes_later(const TreeEntry &entry) noexcept
 
 class Copier {
 public:
-    Copier(FdRef root, FdRef copies, const CopyOrder &order) : root_(root), copies_(copies), order_(order)
+    Copier(FdRef root, FdRef copies, const CopyOrder &order)
+        : root_(root), copies_(copies), order_(order), unfinished_("new-" + random_hex(8)),
+          device_(examine(root, "looking at a project").st_dev)
     {
-        if (order.earlier == nullptr) return;
-        for (const auto &entry : order.earlier->entries)
-            if (entry.kept == Kept::copied) earlier_.emplace(entry.inode, &entry);
     }
 
     void take(TreeEntry &entry)
@@ -147,18 +146,18 @@ public:
         } else if (is_full_ || (used_ + bytes > order_.size && defence_is_on("undo-bounds"))) {
             entry.kept = Kept::no_room;
         } else {
-            entry.kept = link_earlier(entry) ? Kept::copied : copy(entry);
+            entry.kept = is_there(entry) ? Kept::copied : copy(entry);
         }
         if (entry.kept == Kept::copied && entry.size > 0 && names_.insert(entry.inode).second) used_ += bytes;
     }
 
 private:
-    bool link_earlier(const TreeEntry &entry)
+    // With its size: a host that went down may have lost what was written last.
+    [[nodiscard]] bool is_there(const TreeEntry &entry) const
     {
-        const auto found = earlier_.find(entry.inode);
-        if (found == earlier_.end() || found->second->changed != entry.changed || found->second->size != entry.size) return false;
-        const std::string name = std::to_string(entry.inode);
-        return linkat(order_.earlier_copies.get(), name.c_str(), copies_.get(), name.c_str(), 0) == 0;
+        struct stat facts {};
+        return fstatat(copies_.get(), copy_name(device_, entry).c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+               static_cast<std::uint64_t>(facts.st_size) == entry.size;
     }
 
     Kept copy(const TreeEntry &entry)
@@ -167,11 +166,12 @@ private:
         if (!from) return errno == EACCES || errno == EPERM ? Kept::unreadable : Kept::young;
         const auto is_young = [&] { return !is_as_before(from, entry) && defence_is_on("undo-young"); };
         if (is_young()) return Kept::young;
-        const std::string name = std::to_string(entry.inode);
-        const UniqueFd into = open_at(copies_, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-        if (into && has_room(into) && copy_content(from, into, order_.is_cancelled) && !is_young()) return Kept::copied;
+        const UniqueFd into = open_at(copies_, unfinished_, O_WRONLY | O_CREAT | O_EXCL, 0600);
+        if (into && has_room(into) && copy_content(from, into, order_.is_cancelled) && !is_young() &&
+            renameat(copies_.get(), unfinished_.c_str(), copies_.get(), copy_name(device_, entry).c_str()) == 0)
+            return Kept::copied;
         const int reason = errno;
-        unlinkat(copies_.get(), name.c_str(), 0);
+        unlinkat(copies_.get(), unfinished_.c_str(), 0);
         if (is_young()) return Kept::young;
         if (reason == ECANCELED) return Kept::unreached;
         is_full_ = is_full_ || reason == ENOSPC || reason == EDQUOT;
@@ -196,7 +196,8 @@ private:
 
     FdRef root_, copies_;
     const CopyOrder &order_;
-    std::map<std::uint64_t, const TreeEntry *> earlier_;
+    std::string unfinished_; // the name of the copy that is being made
+    std::uint64_t device_;
     std::set<std::uint64_t> names_;
     std::uint64_t used_ = 0;
     bool is_full_ = false;
@@ -222,6 +223,11 @@ const char *reason_of(Kept kept) noexcept
                                        "you cannot read it",
                                        "the session ended before"};
     return reasons[static_cast<std::size_t>(kept)];
+}
+
+std::string copy_name(std::uint64_t device, const TreeEntry &entry)
+{
+    return std::to_string(device) + "-" + std::to_string(entry.inode) + "-" + std::to_string(entry.changed);
 }
 
 const TreeEntry *TreeLook::find(std::string_view path) const noexcept

@@ -142,8 +142,7 @@ TEST_CASE("a link is kept as a link, and nothing behind it is read")
     std::filesystem::create_symlink(it.beside("outside"), it.at("way"));
     const Checkpoint checkpoint = it.begin();
     CHECK(checkpoint.before().entries.size() == 2);
-    CHECK(std::filesystem::is_empty(it.beside("store/") +
-                                    std::filesystem::directory_iterator(it.beside("store"))->path().filename().string() + "/copies"));
+    CHECK(std::filesystem::is_empty(it.beside("store/copies")));
 }
 
 TEST_CASE("pipes, sockets and devices are listed, and not opened")
@@ -170,7 +169,7 @@ TEST_CASE("a file that came or changed after the start is not saved, and said so
     it.write("old", "old");
     std::this_thread::sleep_for(UndoPlace::tick);
     const auto store = it.store();
-    Checkpoint made = store.begin({CheckpointKind::session, it.at(""), time_now()});
+    Checkpoint made = store.begin(it.head());
     std::this_thread::sleep_for(UndoPlace::tick);
     it.write("old", "agent's"); // before the walk comes by
     it.write("new", "agent's");
@@ -276,7 +275,7 @@ TEST_CASE("the product's own placeholders are nobody's change")
     CHECK(it.list(checkpoint) == Paths{"created .git"});
 }
 
-TEST_CASE("a second checkpoint links what did not change, and an inode given to another file is another file")
+TEST_CASE("a second checkpoint needs no other copy of what did not change, and an inode given to another file is another file")
 {
     const UndoPlace it;
     it.write("a", "a");
@@ -296,8 +295,8 @@ TEST_CASE("a copy that a lost write cut is not restored")
     const UndoPlace it;
     it.write("a", "whole");
     const Checkpoint checkpoint = it.begin();
-    const auto copy = std::to_string(checkpoint.before().find("a")->inode);
-    REQUIRE(truncate(("/proc/self/fd/" + std::to_string(checkpoint.copies().get()) + "/" + copy).c_str(), 0) == 0);
+    const auto copy = copy_name(checkpoint.head.device, *checkpoint.before().find("a"));
+    REQUIRE(truncate(it.beside("store/copies/" + copy).c_str(), 0) == 0);
     it.write("a", "agent's");
     const auto failures = it.undo(checkpoint);
     REQUIRE(failures.size() == 1);
@@ -348,9 +347,9 @@ TEST_CASE("ten are kept, for two weeks, in the quota: the oldest go, never the n
     const std::string newest = store.list().front().id;
     const Checkpoint held = std::move(store.list().back());
     {
-        const Checkpoint unnamed = store.begin({CheckpointKind::session, it.at(""), time_now()});
+        const Checkpoint unnamed = store.begin(it.head());
         store.prune(1UL << 30U, time_now());
-        CHECK_NOTHROW(static_cast<void>(unnamed.copies()));
+        CHECK(unnamed.has("head"));
     }
     FileTime later = time_now();
     later += 15L * 24 * 60 * 60 * 1'000'000'000;
@@ -358,13 +357,23 @@ TEST_CASE("ten are kept, for two weeks, in the quota: the oldest go, never the n
     CHECK(count() == 2);
     CHECK(store.list().back().id == held.id);
     CHECK(store.list().front().id == newest);
-    CHECK(std::distance(std::filesystem::directory_iterator(it.beside("store")), {}) == 2); // the unnamed one is gone, too
+    CHECK(std::distance(std::filesystem::directory_iterator(it.beside("store")), {}) == 3); // with the copies; the unnamed one is gone, too
+    const auto copies = [&] { return std::distance(std::filesystem::directory_iterator(it.beside("store/copies")), {}); };
+    CHECK(copies() == 1);
     it.write("a", std::string(60'000, 'b'));
     it.begin();
+    CHECK(copies() == 2);
+    {
+        const UniqueFd making = store.open_copies(); // by another start
+        store.prune(10, later);
+        CHECK(count() == 3);
+    }
     store.prune(80'000, time_now());
     CHECK(count() == 2); // the newest, and the held one
     store.prune(10, time_now());
     CHECK(store.list().front().id != newest);
+    CHECK(copies() == 2); // of the newest, and of the held one
+    CHECK(store.list().size() == 2);
 }
 
 TEST_CASE("a checkpoint lives as long as its maker")

@@ -38,13 +38,14 @@ public:
     [[nodiscard]] UndoStore store() const { return UndoStore::open(directory_ / "store"); }
     [[nodiscard]] UniqueFd root() const { return UniqueFd::adopt(open(at("").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
 
+    [[nodiscard]] CheckpointHead head() const { return {CheckpointKind::session, at(""), time_now(), examine(root(), "a tree").st_dev}; }
     // The start of a session: its whole checkpoint, then time passes, as it does before an agent runs.
     Checkpoint begin(CopyOrder copy = {}, WalkOrder walk = {}) const
     {
         if (copy.size == 0) copy.size = copy.file = 1UL << 30U;
         std::this_thread::sleep_for(tick);
         const auto places = store();
-        Checkpoint made = places.begin({CheckpointKind::session, at(""), time_now()});
+        Checkpoint made = places.begin(head());
         walk.start = made.head.start;
         take_checkpoint(places, made, root(), walk_tree(root(), walk), std::move(copy));
         places.name(made, random_id());
