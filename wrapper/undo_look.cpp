@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t few_changes = 10;
 constexpr std::size_t index_limit = 64UL << 20U; // bytes
-constexpr int idle_niceness = 10;                // with less, a busy host would make the end of a session wait
+constexpr int look_niceness = 5;                 // the start goes first; the look is over before an agent comes to act
+constexpr int idle_niceness = 10;                // with more, a busy host would make the end of a session wait
 constexpr int io_class_idle = 3 << 13;           // ioprio_set(2)
 constexpr int io_of_thread = 1;
 constexpr auto naming_pause = std::chrono::milliseconds(100);
@@ -56,14 +57,14 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
 {
     const auto has_end = [&] { return is_cancelled.load(); };
     const UniqueFd root = open_root_of_tree(undo.root);
-    // Before all else, and as fast as can be: of what the agent removes before, nobody knows.
+    // Before all else: of what the agent removes before, nobody knows. Of this thread alone: the end of a session is waited for.
+    setpriority(PRIO_PROCESS, 0, look_niceness); // best_effort
     WalkOrder walk;
     walk.first = undo.repository;
     walk.start = file_time(start);
     walk.is_cancelled = has_end;
     TreeLook tree = walk_tree(root, walk);
     const bool is_looked_at = !is_cancelled;
-    // Of this thread alone: the end of a session is waited for.
     setpriority(PRIO_PROCESS, 0, idle_niceness);             // best_effort
     syscall(SYS_ioprio_set, io_of_thread, 0, io_class_idle); // best_effort
     UndoStore store = wait_for_store(is_cancelled);
