@@ -8,10 +8,11 @@ namespace pi_agent {
 // --- Rules for the text of paths in a policy. A child with the user's rights later checks what they are on the host.
 
 // What packages keep for their programs outside of /usr, where these look for it: lists of packages, formats of TeX, dictionaries,
-// catalogs, gems, fonts. Every session sees them read-only, where the host has them and only root can change them.
-inline constexpr std::array<std::string_view, 11> package_data = {
-    "/var/cache/fontconfig", "/var/lib/aspell", "/var/lib/dictionaries-common", "/var/lib/dpkg",  "/var/lib/gems",    "/var/lib/ghc",
-    "/var/lib/ghostscript",  "/var/lib/ispell", "/var/lib/sgml-base",           "/var/lib/texmf", "/var/lib/xml-core"};
+// catalogs, gems, fonts, makers of hardware. Every session sees them read-only, where the host has them and only root can change them.
+inline constexpr std::array<std::string_view, 12> package_data = {
+    "/var/cache/fontconfig", "/var/lib/aspell",      "/var/lib/dictionaries-common", "/var/lib/dpkg",   "/var/lib/gems",
+    "/var/lib/ghc",          "/var/lib/ghostscript", "/var/lib/ieee-data",           "/var/lib/ispell", "/var/lib/sgml-base",
+    "/var/lib/texmf",        "/var/lib/xml-core"};
 
 // A project root: absolute, or starting with "~/".
 std::optional<TextProblem> problem_of_root(const std::string &path);

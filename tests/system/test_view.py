@@ -69,13 +69,13 @@ def test_the_accounts_are_the_agents_its_users_roots_and_nobodys(machine, playin
 
 def test_what_packages_keep_outside_of_usr_is_shown_where_only_root_can_change_it(machine, playing):
     """PHP, TeX and others do not start without it. Settings of servers often hold passwords, and others than root could plant files."""
-    kept = ("/etc/php/9.9/cli/php.ini", "/etc/php/9.9/fpm/pool.d/www.conf", "/var/lib/texmf/ls-R", "/var/lib/ghc/package.conf.d/x", "/var/lib/aspell/x")
-    places = ("/etc/php", "/var/lib/texmf", "/var/lib/ghc", "/var/lib/aspell")
+    kept = ("/etc/php/9.9/cli/php.ini", "/etc/php/9.9/fpm/pool.d/www.conf", "/var/lib/texmf/ls-R", "/var/lib/ghc/package.conf.d/x", "/var/lib/ieee-data/oui.txt", "/var/lib/aspell/x")
+    places = ("/etc/php", "/var/lib/texmf", "/var/lib/ghc", "/var/lib/ieee-data", "/var/lib/aspell")
     machine.root(f"ls -d {' '.join(places)} 2>/dev/null && exit 1; for file in {' '.join(kept)}; do install -D -m 644 /dev/null $file; done", check=True)
     try:
         machine.root("chown bob /var/lib/ghc; chmod g+w /var/lib/aspell", check=True)
         said = agent_says(machine, "sh", f"ls {' '.join(kept)} 2>/dev/null; touch /var/lib/texmf/new /etc/php/9.9/cli/new 2>/dev/null || echo read-only").decode().split()
-        assert said == [kept[0], kept[2], "read-only"]
+        assert said == [kept[0], kept[2], kept[4], "read-only"]
     finally:
         machine.root(f"rm -rf {' '.join(places)}", check=True)
 

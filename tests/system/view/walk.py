@@ -10,7 +10,7 @@ import sys
 
 WHOLE = {"/usr", "/opt", "/nix/store", "/proc/sys", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/tty", "/proc/driver", "/proc/scsi",
          "/proc/dynamic_debug", "/proc/sysvipc", "/proc/acpi", "/proc/pressure", "/sys/devices/system"}
-WHOLE |= {f"/var/lib/{name}" for name in ("aspell", "dictionaries-common", "dpkg", "gems", "ghc", "ghostscript", "ispell", "sgml-base", "texmf", "xml-core")}
+WHOLE |= {f"/var/lib/{name}" for name in ("aspell", "dictionaries-common", "dpkg", "gems", "ghc", "ghostscript", "ieee-data", "ispell", "sgml-base", "texmf", "xml-core")}
 WHOLE |= {"/var/cache/fontconfig", "/var/lib/pi-agent/etc"}
 OWN = {os.environ["HOME"], sys.argv[1]}
 WHOLE |= set(sys.argv[2:])
