@@ -27,7 +27,7 @@ constexpr auto naming_pause = std::chrono::milliseconds(100);
 struct Making {
     UndoStore store;
     Checkpoint checkpoint;
-    bool is_looked_at; // before the session was over
+    bool is_late; // the session was over before the first look
 };
 
 // A home, or a whole host, is too much: of these the repository alone.
@@ -62,9 +62,9 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     WalkOrder walk;
     walk.first = undo.repository;
     walk.start = file_time(start);
-    walk.is_cancelled = has_end;
-    TreeLook tree = walk_tree(root, walk);
-    const bool is_looked_at = !is_cancelled;
+    TreeLook tree = walk_tree(root, walk); // to its end, or the end of the wait for it
+    const bool is_late = is_cancelled;
+    if (is_late) tree.left_out.emplace_back();               // what was there before is not known
     setpriority(PRIO_PROCESS, 0, idle_niceness);             // best_effort
     syscall(SYS_ioprio_set, io_of_thread, 0, io_class_idle); // best_effort
     UndoStore store = wait_for_store(is_cancelled);
@@ -77,7 +77,7 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     copy.is_cancelled = has_end;
     take_checkpoint(store, made, root, std::move(tree), copy);
     if (!is_cancelled) store.prune(bounds.size.amount, file_time(start)); // else the next start does it: nobody waits for that
-    return {std::move(store), std::move(made), is_looked_at};
+    return {std::move(store), std::move(made), is_late};
 }
 
 // The user's own entry in the journal, beside record_aftermath's. best_effort: a journal that is busy or absent takes none.
@@ -106,9 +106,12 @@ std::string look_back(const LookPlan &undo, const Making &made)
     walk.start = time_now();
     const TreeLook after = walk_tree(root, walk);
     made.store.write(made.checkpoint, "after", after);
-    if (!made.is_looked_at)
-        return "pi: this session ended before its project had been looked at, so what it changed cannot be taken back\n";
     const TreeLook before = made.checkpoint.before();
+    const bool has_changed = std::any_of(before.entries.begin(), before.entries.end(), [&](const TreeEntry &entry) {
+        return !S_ISDIR(entry.mode) && entry.changed >= made.checkpoint.head.start; // directories: our own placeholders come and go
+    });
+    if (made.is_late && has_changed)
+        return "pi: this session ended before its project had been looked at, so what it changed cannot be taken back\n";
     const auto by_content = by_copies(made.checkpoint, root);
     // Contents are read only where times do not tell; a user waits, so what there is no time for counts as changed.
     const auto changes = compare_trees(
