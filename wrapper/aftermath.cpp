@@ -129,7 +129,7 @@ LookPlan plan_of(const EarlyLook &look, const timespec &start)
     return plan;
 }
 
-void look_for_doors(const EarlyLook &look, const timespec &start, FdRef channel)
+void look_for_doors(const EarlyLook &look, const timespec &start, FdRef channel, bool /*has_person*/)
 {
     look_twice(plan_of(look, start), look.cwd, channel);
 }
@@ -137,7 +137,7 @@ void look_for_doors(const EarlyLook &look, const timespec &start, FdRef channel)
 // A child that looks before the session and after it.
 class LookChild {
 public:
-    using Work = void (*)(const EarlyLook &look, const timespec &start, FdRef channel);
+    using Work = void (*)(const EarlyLook &look, const timespec &start, FdRef channel, bool has_person);
 
     // `remedy`: what a user does who hears nothing from it.
     LookChild(const EarlyLook &look, const timespec &start, Work work, const char *remedy) : remedy_(remedy)
@@ -190,8 +190,10 @@ private:
     // Plans are made here: that follows what an agent may have written, to file systems that may not answer.
     [[noreturn]] static void run_child(pid_t parent, const EarlyLook &look, const timespec &start, int channel, Work work)
     {
+        const bool has_person = isatty(STDERR_FILENO) == 1;
         try {
-            if (keep_only(channel) && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent) work(look, start, FdRef(3));
+            if (keep_only(channel) && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent)
+                work(look, start, FdRef(3), has_person);
         } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the parent sees the end, and says so
         }
         _exit(0);

@@ -238,8 +238,9 @@ constexpr std::size_t aftermath_entries = 300'000;     // in one look
 constexpr std::size_t aftermath_link_entries = 20'000; // of what a start reads as the user
 
 // Keeps what the session may change as it was, and says what it changed: pi's other child, in undo_look.cpp. `channel` brings the session's
-// id when it has begun, and one more packet when it has ended; the answer is whole lines.
-void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel);
+// id when it has begun, and one more packet when it has ended; the answer is whole lines. Without a person who reads them, at a terminal,
+// these are of what failed alone.
+void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool has_person);
 
 // The line about a session that changed more than a few files, or what was there before and git did not track; else empty.
 std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLook &before, const Checkpoint &checkpoint);

@@ -156,7 +156,7 @@ std::string changes_notice(const std::vector<TreeChange> &changes, const TreeLoo
            " changed during this session. See them: pi-agentctl changes. Take them back: pi-agentctl undo\n";
 }
 
-void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel)
+void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool has_person)
 {
     fault_point("keeping-undo");
     const LookPlan undo = plan_of_undo(look);
@@ -190,10 +190,11 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel)
     if (id.empty()) return; // the agent never ran, so the next start removes this
     if (making.valid()) take();
     std::string text;
-    if (made && problem.empty())
-        text = look_back(undo, *made);
-    else if (!problem.empty())
-        text = "pi: what this session changed cannot be taken back: " + escape_for_display(problem) + "\n";
+    if (made && problem.empty()) {
+        const auto notice = look_back(undo, *made);
+        if (has_person) text = notice;
+    }
+    if (!problem.empty()) text = "pi: what this session changed cannot be taken back: " + escape_for_display(problem) + "\n";
     send_record(channel, text, {}, in_seconds(1));
 }
 

@@ -50,8 +50,9 @@ std::vector<std::string> names_below(FdRef directory, const std::string &name)
 void remove_all(FdRef directory, const std::string &name)
 {
     const UniqueFd gone = open_at(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    unlinkat(gone.get(), "before", 0); // first: without it, what is half removed counts no more
     for (const auto &file : names_below(directory, name))
-        unlinkat(gone.get(), file.c_str(), 0);             // the manifest among it: what is half removed does not count any more
+        unlinkat(gone.get(), file.c_str(), 0);
     unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR); // best_effort: the next prune tries again
 }
 
@@ -127,6 +128,7 @@ UndoStore UndoStore::open(const std::string &path)
 
 Checkpoint UndoStore::begin(const CheckpointHead &head) const
 {
+    const UniqueFd copies = open_copies(); // until it is locked itself, so that nobody takes it for one that was left half made
     Checkpoint made;
     made.name_ = digits_of(head.start) + unnamed + random_hex(8);
     made.head = head;
@@ -175,7 +177,10 @@ std::vector<Checkpoint> UndoStore::list() const
     std::vector<Checkpoint> all;
     for (const auto &name : names()) {
         Checkpoint found = open_checkpoint(name, LOCK_SH);
-        if (found.directory_ && !found.id.empty() && found.has("before") && found.read_head()) all.push_back(std::move(found));
+        try {
+            if (found.directory_ && !found.id.empty() && found.has("before") && found.read_head()) all.push_back(std::move(found));
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it is being removed, or damaged, and the others are not
+        }
     }
     return all;
 }

@@ -74,11 +74,19 @@ def test_the_place_belongs_to_the_user_alone_and_no_session_sees_it(machine, pro
     assert names and not [name for name in names if b"-new-" in name], names
 
 
+def at_a_terminal(machine, script, cwd=PROJECT):
+    """What a session shows there, to its end."""
+    with Shell(machine, cwd=cwd, columns=200) as shell:
+        shell.type(f"pi sh '{script}'; echo over-$?\n")
+        shell.expect(rb"over-\d")
+        return shell.seen.decode()
+
+
 def test_pi_says_once_how_to_see_many_changes(machine, project):
-    done = pi(machine, "sh", "for n in $(seq 20); do echo $n >new-$n; done", cwd=project)
-    assert [line for line in messages(done) if "pi-agentctl changes" in line] == [
-        "pi: 20 files changed during this session. See them: pi-agentctl changes. Take them back: pi-agentctl undo"]  # fmt: skip
-    assert not [line for line in messages(pi(machine, "sh", "echo x >new", cwd=project)) if "pi-agentctl" in line]
+    said = at_a_terminal(machine, "for n in $(seq 20); do echo $n >new-$n; done")
+    assert said.count("pi: 20 files changed during this session. See them: pi-agentctl changes. Take them back: pi-agentctl undo") == 1, said
+    assert "pi-agentctl" not in at_a_terminal(machine, "echo x >new")
+    assert messages(pi(machine, "sh", "for n in $(seq 20); do echo x >new-$n; done", cwd=project)) == []  # nobody is there to read it
 
 
 def test_an_undo_is_taken_back_by_its_id(machine, project):
@@ -145,8 +153,8 @@ def test_the_journal_has_the_counts(machine, project):
 
 
 def test_pi_speaks_of_what_git_does_not_track(machine, project):
-    assert not [line for line in messages(pi(machine, "sh", "echo x >>src/a.c", cwd=project)) if "pi-agentctl" in line]
-    assert [line for line in messages(pi(machine, "sh", "rm .env", cwd=project)) if "1 file changed during" in line]
+    assert "pi-agentctl" not in at_a_terminal(machine, "echo x >>src/a.c")
+    assert "pi: 1 file changed during" in at_a_terminal(machine, "rm .env")
 
 
 def test_review_shows_each_change_and_takes_back_what_is_marked(machine, project):
@@ -201,8 +209,7 @@ def test_a_killed_undo_is_finished_by_the_next(machine, project):
 
 def test_a_project_without_git_has_it_too(machine):
     machine.run(["sh", "-c", f"rm -rf {PROJECT}; mkdir {PROJECT}; echo one >{PROJECT}/notes; sleep 0.1"], cwd="/", check=True)
-    done = pi(machine, "sh", "rm notes", cwd=PROJECT)
-    assert [line for line in messages(done) if "1 file changed during" in line], done
+    assert "pi: 1 file changed during" in at_a_terminal(machine, "rm notes")
     assert ctl(machine, "undo", "--yes").returncode == 0
     assert machine.run(["cat", "notes"], cwd=PROJECT).stdout == b"one\n"
     machine.root(["rm", "-r", PROJECT], check=True)

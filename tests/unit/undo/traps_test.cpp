@@ -388,6 +388,23 @@ TEST_CASE("a checkpoint lives as long as its maker")
     CHECK_FALSE(it.store().list().front().is_live);
 }
 
+TEST_CASE("what is half removed, or damaged, hides no other checkpoint")
+{
+    const UndoPlace it;
+    it.write("a", "a");
+    const std::string half = it.begin().id;
+    const Checkpoint whole = it.begin();
+    for (const auto &one : std::filesystem::directory_iterator(it.beside("store")))
+        if (one.path().filename().string().ends_with(half)) std::filesystem::remove(one.path() / "head");
+    REQUIRE(it.store().list().size() == 1);
+    CHECK(it.store().list().front().id == whole.id);
+    it.store().prune(1UL << 30U, time_now());
+    CHECK(std::distance(std::filesystem::directory_iterator(it.beside("store")), {}) == 2); // with the copies
+    it.remove("a");
+    CHECK(it.undo(whole).empty());
+    CHECK(read(it.at("a")) == "a");
+}
+
 TEST_CASE("a cancelled look says what it did not reach")
 {
     const UndoPlace it;
