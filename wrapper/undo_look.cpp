@@ -18,9 +18,8 @@ namespace {
 
 constexpr std::size_t few_changes = 10;
 constexpr std::size_t index_limit = 64UL << 20U; // bytes
-constexpr int look_niceness = 5;                 // the start goes first; the look is over before an agent comes to act
-constexpr int idle_niceness = 10;                // with more, a busy host would make the end of a session wait
-constexpr int io_class_idle = 3 << 13;           // ioprio_set(2)
+constexpr int copy_niceness = 5;                 // with more, a busy host would keep copies from being made before an agent acts
+constexpr int io_last = (2 << 13) | 7;           // ioprio_set(2): the last of best effort
 constexpr int io_of_thread = 1;
 constexpr auto naming_pause = std::chrono::milliseconds(100);
 
@@ -57,16 +56,16 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
 {
     const auto has_end = [&] { return is_cancelled.load(); };
     const UniqueFd root = open_root_of_tree(undo.root);
-    // Before all else: of what the agent removes before, nobody knows. Of this thread alone: the end of a session is waited for.
-    setpriority(PRIO_PROCESS, 0, look_niceness); // best_effort
     WalkOrder walk;
     walk.first = undo.repository;
     walk.start = file_time(start);
-    TreeLook tree = walk_tree(root, walk); // to its end, or the end of the wait for it
+    // Before all else, and as fast as can be, to its end: of what the agent removes before, nobody knows.
+    TreeLook tree = walk_tree(root, walk);
     const bool is_late = is_cancelled;
-    if (is_late) tree.left_out.emplace_back();               // what was there before is not known
-    setpriority(PRIO_PROCESS, 0, idle_niceness);             // best_effort
-    syscall(SYS_ioprio_set, io_of_thread, 0, io_class_idle); // best_effort
+    if (is_late) tree.left_out.emplace_back(); // what was there before is not known
+    // Of this thread alone: the end of a session is waited for.
+    setpriority(PRIO_PROCESS, 0, copy_niceness);       // best_effort
+    syscall(SYS_ioprio_set, io_of_thread, 0, io_last); // best_effort
     UndoStore store = wait_for_store(is_cancelled);
     const auto &bounds = look.projects.undo;
     Checkpoint made =

@@ -1,5 +1,7 @@
 """An agent against the checkpoints of its user, and undo as a deputy: it reads and writes nothing outside of the project, and nothing newer."""
 
+import time
+
 import pytest
 from target import ATTACK_POLICY, Outcome
 
@@ -15,6 +17,19 @@ LOOK = 'for top; do cd "$top" && find . -printf "%p|%y|%m|%l\\0" | sort -z; find
 def arrange(target, script=""):
     target.machine.root(["rm", "-rf", PLACE, OUTSIDE], check=True)
     target.machine.run(f"mkdir -p {PLACE}/d {OUTSIDE}; cd {PLACE}; echo secret >{OUTSIDE}/file; echo inside >d/file; echo kept >a; {script} sleep 0.1", cwd="/", check=True)
+
+
+def act(target, script, cwd=PLACE):
+    """What an agent does once all is kept, as one that waits for its model's first answer."""
+    listing = f"cd {STORE} && for one in *; do test -e $one/before && echo $one; done | cut -c1-20 | sort | tail -1"
+    before = target.machine.root(listing).stdout
+    process = target.machine.popen(["pi", "bash", "-c", f"read go; {script}"], cwd=cwd)
+    until = time.monotonic() + 30
+    while target.machine.root(listing).stdout <= before:
+        assert time.monotonic() < until and process.poll() is None, "nothing is kept"
+        time.sleep(0.02)
+    out, said = process.communicate(b"go\n", timeout=120)
+    return process.returncode, out, said
 
 
 def undo(target, *arguments):
@@ -73,7 +88,7 @@ DONE_BY_AGENTS = {
 def test_all_of_it_is_undone_and_nothing_else(product, control_seen, script):
     arrange(product)
     before = look(product)
-    product.pi("bash", "-c", script, cwd=PLACE, timeout=120)
+    act(product, script)
     assert look(product) != before
     control_seen("the same look sees what the agent did")
     done = undo(product)
@@ -85,7 +100,7 @@ def test_nothing_is_restored_through_a_link(prove):
 
     def attack(target):
         arrange(target)
-        target.pi("sh", "-c", "echo agent >d/file", cwd=PLACE)
+        act(target, "echo agent >d/file")
         target.machine.run(f"mv d moved; ln -s {OUTSIDE} d", cwd=PLACE, check=True)
         done = undo(target, "d/file")
         return Outcome(read(target, f"{OUTSIDE}/file") != b"secret\n", done)
@@ -108,7 +123,7 @@ def test_what_the_agent_wrote_is_not_restored_as_the_users(prove):
 def test_what_the_user_wrote_since_is_not_replaced(prove):
     def attack(target):
         arrange(target)
-        target.pi("sh", "-c", "echo agent >a", cwd=PLACE)
+        act(target, "echo agent >a")
         target.machine.run("echo own >a", cwd=PLACE, check=True)
         done = undo(target)
         return Outcome(read(target, f"{PLACE}/a") != b"own\n", done)
@@ -119,7 +134,7 @@ def test_what_the_user_wrote_since_is_not_replaced(prove):
 def test_a_place_open_to_others_is_not_used(prove):
     def attack(target):
         arrange(target)
-        target.pi("sh", "-c", "echo agent >a", cwd=PLACE)
+        act(target, "echo agent >a")
         target.machine.run(["chmod", "777", STORE], cwd="/", check=True)
         done = undo(target)
         target.machine.run(["chmod", "700", STORE], cwd="/", check=True)
@@ -183,7 +198,7 @@ def test_another_user_reads_none(product, control_seen):
 def test_what_becomes_of_the_way_to_the_project_is_not_followed(product, control_seen):
     """The root of the checkpoint lies behind a link by the time of the undo."""
     arrange(product)
-    product.pi("sh", "-c", "echo agent >a", cwd=PLACE, check=True)
+    act(product, "echo agent >a")
     assert b"undo-attack/a" in product.machine.run(["pi-agentctl", "changes"], cwd="/").stdout
     control_seen("it finds the change while there is no link")
     product.machine.run("mv projects moved; ln -s moved projects", cwd="/home/alice", check=True)

@@ -1,10 +1,13 @@
 """What a session changed is listed, shown and taken back by its user, without root and without git."""
 
+import contextlib
 import json
 import re
+import subprocess
+import time
 
 import pytest
-from launching import PLAYING_POLICY, finish, messages, pi, session
+from launching import PLAYING_POLICY, finish, messages, pi, read_line, session
 from shells import Shell
 
 pytestmark = pytest.mark.usefixtures("playing")
@@ -17,6 +20,39 @@ rm -rf "$1"; mkdir -p "$1/src" "$1/empty"; cd "$1"
 git init -q; printf 'int a;\\n' >src/a.c; echo KEY=1 >.env; echo .env >.gitignore; ln -s src/a.c link; chmod 600 .env
 git add src .gitignore link; git commit -qm one; echo 'not committed' >>src/a.c; rm -rf "$1.copy"; cp -a "$1" "$1.copy"; sleep 0.1
 """
+
+
+def newest(machine):
+    """When the last checkpoint of alice's began, and whether all of it is kept."""
+    name = machine.root(f"cd {STORE} && ls | grep -v copies | sort | tail -1").stdout.decode().strip()
+    return name[:20], machine.root(["test", "-e", f"{STORE}/{name}/before"]).returncode == 0
+
+
+@contextlib.contextmanager
+def until_kept(machine):
+    """Returns when all is kept of what begins inside."""
+    before, _ = newest(machine)
+    yield
+    until = time.monotonic() + 30
+    while not ((kept := newest(machine))[0] > before and kept[1]):
+        assert time.monotonic() < until, kept
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def acting(machine, script, cwd):
+    """A session whose agent does this once all is kept, as one that waits for its model's first answer."""
+    with contextlib.ExitStack() as stack:
+        with until_kept(machine):
+            running = stack.enter_context(session(machine, "sh", f"echo ready; read go; {script}", cwd=cwd))
+        running.stdin.write(b"go\n")
+        running.stdin.flush()
+        yield running
+
+
+def act(machine, script, cwd=PROJECT):
+    with acting(machine, script, cwd) as running:
+        return subprocess.CompletedProcess(script, *finish(running, timeout=60))
 
 
 @pytest.fixture
@@ -56,7 +92,7 @@ def is_as_before(machine):
     "chmod -R go-rwx src; rm -rf .gitignore; git clean -qfdX",
 ])  # fmt: skip
 def test_changes_are_listed_and_taken_back(machine, project, script):
-    done = pi(machine, "sh", script, cwd=project)
+    done = act(machine, script, cwd=project)
     assert done.returncode == 0, done
     assert changes(machine)
     assert not is_as_before(machine)
@@ -77,7 +113,9 @@ def test_the_place_belongs_to_the_user_alone_and_no_session_sees_it(machine, pro
 def at_a_terminal(machine, script, cwd=PROJECT):
     """What a session shows there, to its end."""
     with Shell(machine, cwd=cwd, columns=200) as shell:
-        shell.type(f"pi sh '{script}'; echo over-$?\n")
+        with until_kept(machine):
+            shell.type(f"pi sh 'read go; {script}'; echo over-$?\n")
+        shell.type("go\n")
         shell.expect(rb"over-\d")
         return shell.seen.decode()
 
@@ -86,11 +124,11 @@ def test_pi_says_once_how_to_see_many_changes(machine, project):
     said = at_a_terminal(machine, "for n in $(seq 20); do echo $n >new-$n; done")
     assert said.count("pi: 20 files changed during this session. See them: pi-agentctl changes. Take them back: pi-agentctl undo") == 1, said
     assert "pi-agentctl" not in at_a_terminal(machine, "echo x >new")
-    assert messages(pi(machine, "sh", "for n in $(seq 20); do echo x >new-$n; done", cwd=project)) == []  # nobody is there to read it
+    assert messages(act(machine, "for n in $(seq 20); do echo x >new-$n; done", cwd=project)) == []  # nobody is there to read it
 
 
 def test_an_undo_is_taken_back_by_its_id(machine, project):
-    pi(machine, "sh", "echo agent >src/a.c; rm .env", cwd=project)
+    act(machine, "echo agent >src/a.c; rm .env", cwd=project)
     done = ctl(machine, "undo", "--yes", check=True)
     undone = done.stdout.split(b"--session ")[1].split()[0].decode()
     assert is_as_before(machine)
@@ -100,7 +138,7 @@ def test_an_undo_is_taken_back_by_its_id(machine, project):
 
 
 def test_what_the_user_changed_since_stays(machine, project):
-    pi(machine, "sh", "echo agent >src/a.c; echo agent >new", cwd=project)
+    act(machine, "echo agent >src/a.c; echo agent >new", cwd=project)
     machine.run(["sh", "-c", "echo own >src/a.c; echo own >own"], cwd=project, check=True)
     done = ctl(machine, "undo", "--yes", check=True)
     assert b"because they changed since the session" in done.stdout, done
@@ -112,7 +150,8 @@ def test_what_the_user_changed_since_stays(machine, project):
 def test_what_happened_in_another_project_meanwhile_stays(machine, project):
     other = f"{PROJECT}-other"
     machine.run(["sh", "-c", f"mkdir -p {other}; echo old >{other}/text; sleep 0.1"], cwd="/", check=True)
-    with session(machine, "sh", "echo agent >src/a.c; echo ready; read line", cwd=project) as running:
+    with acting(machine, "echo agent >src/a.c; echo done; read line", project) as running:
+        assert read_line(running) == b"done\n"
         machine.run(["sh", "-c", f"echo own >{other}/text"], cwd="/", check=True)
         finish(running)
     elsewhere = {one["path"]: one["elsewhere"] for one in json.loads(ctl(machine, "changes", "--json", check=True).stdout)["changes"]}
@@ -128,7 +167,8 @@ def test_what_happened_in_another_project_meanwhile_stays(machine, project):
 
 
 def test_undo_is_refused_while_a_session_lives_there(machine, project):
-    with session(machine, "sh", "echo agent >src/a.c; echo ready; read line", cwd=project) as running:
+    with acting(machine, "echo agent >src/a.c; echo done; read line", project) as running:
+        assert read_line(running) == b"done\n"
         done = ctl(machine, "undo", "--yes")
         assert (done.returncode, b"a session lives in" in done.stderr) == (75, True), done
         finish(running)
@@ -136,7 +176,7 @@ def test_undo_is_refused_while_a_session_lives_there(machine, project):
 
 def test_diff_has_gits_form_and_runs_nothing_of_the_project(machine, project):
     script = f"echo agent >>src/a.c; git config diff.external 'touch {PROJECT}/owned'; echo '* diff=x' >.gitattributes; git config diff.x.textconv 'touch {PROJECT}/owned'"
-    pi(machine, "sh", script, cwd=project)
+    act(machine, script, cwd=project)
     done = ctl(machine, "diff", "src", check=True)
     assert done.stdout.startswith(b"diff --git a/undo/src/a.c b/undo/src/a.c\n--- a/undo/src/a.c\n+++ b/undo/src/a.c\n@@ "), done
     assert b"\n+agent\n" in done.stdout
@@ -144,7 +184,7 @@ def test_diff_has_gits_form_and_runs_nothing_of_the_project(machine, project):
 
 
 def test_the_journal_has_the_counts(machine, project):
-    pi(machine, "sh", "echo agent >src/a.c; rm .env; echo x >new", cwd=project)
+    act(machine, "echo agent >src/a.c; rm .env; echo x >new", cwd=project)
     session = json.loads(ctl(machine, "changes", "--json", check=True).stdout)["session"]
     machine.root(["journalctl", "--sync"])
     entry = json.loads(machine.root(["journalctl", "-o", "json", f"PI_AGENT_SESSION={session}", "MESSAGE_ID=8d0f3c5ae1b24f7c9a6be4c1f20d7735"], check=True).stdout)
@@ -158,7 +198,7 @@ def test_pi_speaks_of_what_git_does_not_track(machine, project):
 
 
 def test_review_shows_each_change_and_takes_back_what_is_marked(machine, project):
-    pi(machine, "sh", "echo agent >>src/a.c; rm .env; mkdir made; echo x >made/x; printf 'x\\033]0;owned\\a\\033Pq\\n' >new", cwd=project)
+    act(machine, "echo agent >>src/a.c; rm .env; mkdir made; echo x >made/x; printf 'x\\033]0;owned\\a\\033Pq\\n' >new", cwd=project)
     with Shell(machine, cwd=project, command=["pi-agentctl", "review"]) as shell:
         shell.expect(b"TAB marks")
         shell.expect(b"KEY=1")  # the first one's difference, beside the list
@@ -200,11 +240,11 @@ def test_root_has_no_changes_and_off_is_off(machine, project):
 
 def test_a_killed_undo_is_finished_by_the_next(machine, project):
     machine.run(["sh", "-c", "mkdir many; for n in $(seq 300); do echo $n >many/$n; done; rm -rf ../undo.copy; cp -a . ../undo.copy; sleep 0.1"], cwd=project, check=True)
-    pi(machine, "sh", "rm -rf src many; echo x >new", cwd=project)
+    act(machine, "rm -rf src many; echo x >new", cwd=project)
     for wait in ("0.01", "0.02", "0.03", "0.05", "0.08"):
         machine.run(["timeout", "-s", "KILL", wait, "pi-agentctl", "undo", "--yes"], cwd=project)
-    ctl(machine, "undo", "--yes")
-    assert is_as_before(machine)
+    done = ctl(machine, "undo", "--yes")
+    assert is_as_before(machine), (done, machine.run("diff -r --exclude=.git ../undo ../undo.copy", cwd=project))
 
 
 def test_a_project_without_git_has_it_too(machine):
@@ -243,7 +283,7 @@ def test_repositories_of_every_kind_come_back_and_git_where_it_is_named(machine)
     assert len({machine.run(whole, cwd="/", check=True).stdout for whole in wholes}) == 1
     state = "for one in plain tree above above/below large fresh; do git -C $one status --porcelain -b; git -C $one rev-parse -q --verify HEAD; done"
     before = machine.run(["sh", "-c", state], cwd=PROJECT).stdout
-    assert pi(machine, "sh", HARM, cwd=PROJECT).returncode == 0
+    assert act(machine, HARM, cwd=PROJECT).returncode == 0
     assert machine.run(["sh", "-c", state], cwd=PROJECT).stdout != before
     done = ctl(machine, "undo", "--yes", check=True)
     assert b"git's own files stay" in done.stdout, done
@@ -258,8 +298,8 @@ def test_repositories_of_every_kind_come_back_and_git_where_it_is_named(machine)
 def test_two_sessions_at_once_are_taken_back_each_alone(machine, project):
     other = f"{PROJECT}-two"
     machine.run(["sh", "-c", MADE, "sh", other], cwd="/", check=True)
-    with session(machine, "sh", "echo agent >src/a.c; echo ready; read line; rm .env", cwd=project) as one:
-        with session(machine, "sh", "rm -rf src; echo ready; read line", cwd=other) as two:
+    with acting(machine, "echo agent >src/a.c; read line; rm .env", project) as one:
+        with acting(machine, "rm -rf src; read line", other) as two:
             finish(one)
             assert ctl(machine, "undo", "--yes").returncode == 75
             finish(two)
@@ -271,11 +311,11 @@ def test_two_sessions_at_once_are_taken_back_each_alone(machine, project):
 
 
 def test_a_full_disk_is_said_and_keeps_no_session_from_working(machine, project):
-    pi(machine, "sh", "true", cwd=project)
+    act(machine, "true", cwd=project)
     machine.run(["sh", "-c", "seq 400000 >numbers; rm -rf ../undo.copy; cp -a . ../undo.copy; sleep 0.1"], cwd=project, check=True)
     machine.root(["mount", "-t", "tmpfs", "-o", "size=1M,mode=0700,uid=alice", "none", STORE], check=True)
     try:
-        done = pi(machine, "sh", "rm numbers .env; sleep 1", cwd=project)
+        done = act(machine, "rm numbers .env; sleep 1", cwd=project)
         assert done.returncode == 0, done
         listed = ctl(machine, "changes", check=True).stdout
         assert b"numbers (not saved: projects.undo.size or the disk had no room)" in listed, listed
@@ -289,9 +329,9 @@ def test_what_a_host_lost_when_it_went_down_is_no_end_of_undo(machine, project):
     """The last session's end, a copy, and a whole manifest are empty, as after a power cut."""
     for lost, status in (("after", 0), ("../copies/*", 71), ("before", 69)):
         machine.run(["sh", "-c", f"rm -rf {STORE}/*; rm -rf ./*; cp -a ../undo.copy/. .; sleep 0.1"], cwd=project, check=True)
-        pi(machine, "sh", "rm -rf src; echo x >new", cwd=project)
+        act(machine, "rm -rf src; echo x >new", cwd=project)
         machine.run(["sh", "-c", f"for file in {STORE}/*/{lost}; do : >$file; done"], cwd=project, check=True)
         done = ctl(machine, "undo", "--yes")
         assert done.returncode == status, (lost, done)
-        assert pi(machine, "sh", "true", cwd=project).returncode == 0
+        assert act(machine, "true", cwd=project).returncode == 0
     machine.run(["sh", "-c", f"rm -rf {STORE}/*"], cwd=project, check=True)
