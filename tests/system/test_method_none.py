@@ -85,7 +85,7 @@ def test_no_capability_and_no_way_to_another_account(unconfined):
     assert done.stdout.decode().split() == ["0" * 16, "1"], done
 
 
-KILLS = {"agent": "pkill -9 -o -u pi-agent-alice -x sh", "wrapper": WRAPPER_KILL, **KILLS_OF_OURS}
+KILLS = {"agent": "pkill -9 -o -u pi-agent-alice -x bash", "wrapper": WRAPPER_KILL, **KILLS_OF_OURS}
 
 
 @pytest.mark.parametrize("victim", KILLS)
