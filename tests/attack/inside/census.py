@@ -45,7 +45,8 @@ def census():
         "namespaces": namespaces(processes),
         "control groups": sum(len(directories) for _, directories, _ in os.walk("/sys/fs/cgroup")),
         "accounts of units": entries_below("/run/systemd/dynamic-uid", "/var/lib/private"),
-        "files of ours": entries_below("/run/pi-agent", "/var/lib/pi-agent"),
+        # Of checkpoints the last ten are kept, and a user who has none yet gets the first.
+        "files of ours": entries_below("/run/pi-agent", "/var/lib/pi-agent") - entries_below("/var/lib/pi-agent/undo"),
         "files of everybody's": entries_below("/run/systemd/transient", "/run/user", "/tmp", "/var/tmp", "/dev/shm"),
         "sockets": len(Path("/proc/net/unix").read_text().splitlines()),
         "shared memory": len(Path("/proc/sysvipc/shm").read_text().splitlines()),
