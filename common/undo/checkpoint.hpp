@@ -78,7 +78,8 @@ UniqueFd open_root_of_tree(const std::string &path);
 UniqueFd open_in_tree(FdRef root, const std::string &path, int flags) noexcept;
 
 struct CopyOrder {
-    FileTime start = 0;
+    FileTime start = 0;               // as the checkpoint has it
+    std::uint64_t device = 0;         // the same
     std::uint64_t size = 0, file = 0; // bytes: of all copies, and of one
     IsCancelled is_cancelled = [] { return false; };
     const std::set<std::string> *alone = nullptr; // the paths to copy; without them all

@@ -238,6 +238,7 @@ void UndoStore::prune(std::uint64_t size, FileTime now) const
 TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, TreeLook look, CopyOrder copy)
 {
     copy.start = made.head.start;
+    copy.device = made.head.device;
     const UniqueFd copies = store.open_copies();
     copy_contents(root, copies, look, copy);
     store.write(made, "before", look);

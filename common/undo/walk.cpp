@@ -129,8 +129,7 @@ bool comes_later(const TreeEntry &entry) noexcept
 class Copier {
 public:
     Copier(FdRef root, FdRef copies, const CopyOrder &order)
-        : root_(root), copies_(copies), order_(order), unfinished_("new-" + random_hex(8)),
-          device_(examine(root, "looking at a project").st_dev)
+        : root_(root), copies_(copies), order_(order), unfinished_("new-" + random_hex(8))
     {
     }
 
@@ -156,7 +155,7 @@ private:
     [[nodiscard]] bool is_there(const TreeEntry &entry) const
     {
         struct stat facts {};
-        return fstatat(copies_.get(), copy_name(device_, entry).c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+        return fstatat(copies_.get(), copy_name(order_.device, entry).c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
                static_cast<std::uint64_t>(facts.st_size) == entry.size;
     }
 
@@ -168,7 +167,7 @@ private:
         if (is_young()) return Kept::young;
         const UniqueFd into = open_at(copies_, unfinished_, O_WRONLY | O_CREAT | O_EXCL, 0600);
         if (into && has_room(into) && copy_content(from, into, order_.is_cancelled) && !is_young() &&
-            renameat(copies_.get(), unfinished_.c_str(), copies_.get(), copy_name(device_, entry).c_str()) == 0)
+            renameat(copies_.get(), unfinished_.c_str(), copies_.get(), copy_name(order_.device, entry).c_str()) == 0)
             return Kept::copied;
         const int reason = errno;
         unlinkat(copies_.get(), unfinished_.c_str(), 0);
@@ -197,7 +196,6 @@ private:
     FdRef root_, copies_;
     const CopyOrder &order_;
     std::string unfinished_; // the name of the copy that is being made
-    std::uint64_t device_;
     std::set<std::uint64_t> names_;
     std::uint64_t used_ = 0;
     bool is_full_ = false;

@@ -290,6 +290,19 @@ TEST_CASE("a second checkpoint needs no other copy of what did not change, and a
     CHECK(read("/proc/self/fd/" + std::to_string(second.open_copy(*before.find("c")).get())) == "c");
 }
 
+TEST_CASE("a file system that has another number by now keeps no copy from being found")
+{
+    const UndoPlace it;
+    it.write("a", "a");
+    std::this_thread::sleep_for(UndoPlace::tick);
+    const auto store = it.store();
+    CheckpointHead head = it.head();
+    ++head.device; // of a session before a restart of the host, by which an undo names what it keeps first
+    const Checkpoint made = store.begin(head);
+    take_checkpoint(store, made, it.root(), it.look(), {0, 0, 1000, 1000});
+    CHECK(read("/proc/self/fd/" + std::to_string(made.open_copy(*made.before().find("a")).get())) == "a");
+}
+
 TEST_CASE("a copy that a lost write cut is not restored")
 {
     const UndoPlace it;
