@@ -94,7 +94,7 @@ void record_changes(const std::vector<TreeChange> &changes, const std::string &s
                                       journal_patience_milliseconds));
 }
 
-std::string look_back(const LookPlan &undo, const Making &made)
+std::string look_back(const LookPlan &undo, const Making &made, bool has_person)
 {
     const UniqueFd root = open_root_of_tree(undo.root);
     const Deadline deadline = in_seconds(aftermath_seconds);
@@ -106,16 +106,17 @@ std::string look_back(const LookPlan &undo, const Making &made)
     const TreeLook after = walk_tree(root, walk);
     made.store.write(made.checkpoint, "after", after);
     const TreeLook before = made.checkpoint.before();
-    const bool has_changed = std::any_of(before.entries.begin(), before.entries.end(), [&](const TreeEntry &entry) {
+    const auto has_changed = [&](const TreeEntry &entry) {
         return !S_ISDIR(entry.mode) && entry.changed >= made.checkpoint.head.start; // directories: our own placeholders come and go
-    });
-    if (made.is_late && has_changed)
-        return "pi: this session ended before its project had been looked at, so what it changed cannot be taken back\n";
+    };
+    if (made.is_late && std::any_of(before.entries.begin(), before.entries.end(), has_changed))
+        return has_person ? "pi: this session ended before its project had been looked at, so what it changed cannot be taken back\n" : "";
     const auto by_content = by_copies(made.checkpoint, root);
     // Contents are read only where times do not tell; a user waits, so what there is no time for counts as changed.
     const auto changes = compare_trees(
         before, nullptr, after, [&](const TreeEntry &was, const TreeEntry &now) { return !walk.is_cancelled() && by_content(was, now); });
     if (!changes.empty()) record_changes(changes, made.checkpoint.id);
+    if (!has_person) return "";
     const auto missed = std::count_if(changes.begin(), changes.end(),
                                       [](const TreeChange &change) { return change.before && change.before->kept == Kept::unreached; });
     if (missed == 0) return changes_notice(changes, before, made.checkpoint);
@@ -189,10 +190,7 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool
     if (id.empty()) return; // the agent never ran, so the next start removes this
     if (making.valid()) take();
     std::string text;
-    if (made && problem.empty()) {
-        const auto notice = look_back(undo, *made);
-        if (has_person) text = notice;
-    }
+    if (made && problem.empty()) text = look_back(undo, *made, has_person);
     if (!problem.empty()) text = "pi: what this session changed cannot be taken back: " + escape_for_display(problem) + "\n";
     send_record(channel, text, {}, in_seconds(1));
 }

@@ -338,6 +338,11 @@ UniqueFd in_memory_input(std::string_view text)
     return fd;
 }
 
+std::string path_of_input(FdRef input)
+{
+    return fmt::format("/proc/{}/fd/{}", ::getpid(), input.get());
+}
+
 std::string require_program(const std::string &name)
 {
     if (auto path = look_for_program(name); !path.empty()) return path;
@@ -361,6 +366,15 @@ std::string require_success(const std::vector<std::string> &arguments, const std
     auto result = run_program(arguments, input);
     if (result.status != 0) throw Failure(status, problem + ": " + one_line(result.output));
     return std::move(result.output);
+}
+
+ProgramResult run_diff_program(const std::string &old_text, const std::string &new_text, const std::vector<std::string> &options)
+{
+    const auto old_file = in_memory_input(old_text); // diff opens it again: it has one standard input
+    std::vector<std::string> words = {"diff", "--text", "--unified"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {path_of_input(old_file), "-"});
+    return run_program(words, new_text);
 }
 
 int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables, std::string *output)

@@ -30,6 +30,11 @@ int run_at_terminal(const std::vector<std::string> &arguments, const std::vector
 
 // A text in memory as the input of a program: unlike a pipe, it can be read at any time, and nobody waits for anybody.
 UniqueFd in_memory_input(std::string_view text);
+// By which a program opens it, while this process holds it.
+std::string path_of_input(FdRef input);
+
+// What diff(1) says of two texts (--text --unified), with more `options`. Throws Failure(configuration) where it is not installed.
+ProgramResult run_diff_program(const std::string &old_text, const std::string &new_text, const std::vector<std::string> &options);
 
 // Its path. Throws Failure(configuration) if the program is not installed: call it before a first change, not after it.
 std::string require_program(const std::string &name);

@@ -139,11 +139,7 @@ std::string text_diff(const std::string &old_name, const std::string &old_text, 
 {
     if (old_text == new_text) return "";
     std::string text = fmt::format("    --- {}\n    +++ {}\n", escape_for_display(old_name), escape_for_display(new_name));
-    const auto old_file = in_memory_input(old_text); // diff opens it again: it has one standard input
-    const std::string old_path = fmt::format("/proc/{}/fd/{}", ::getpid(), old_file.get());
-    const bool is_there = has_program("diff");
-    const auto result =
-        is_there ? run_program({"diff", "--text", "--unified", old_path, "-"}, new_text) : ProgramResult{2, "not installed"};
+    const auto result = has_program("diff") ? run_diff_program(old_text, new_text, {}) : ProgramResult{2, "not installed"};
     if (result.status != 1) // a change never waits for its picture, least of all an emergency stop
         return text + fmt::format("    (diff shows no lines: {})\n", escape_for_display(result.output));
     std::size_t head = 2; // the names that diff saw
@@ -239,14 +235,21 @@ std::vector<std::string> choose_editor(const Variable &variable)
                   "no editor is installed (editor, nano or vi); install one, or, as root without sudo, name one in EDITOR");
 }
 
-int run_editor(const std::vector<std::string> &editor, const std::string &file)
+std::vector<std::string> terminal_variables()
 {
     const auto variable = own_environment();
-    std::vector<std::string> variables = {"HOME=/root"};
+    std::vector<std::string> variables;
     // Terminal types and languages are such words. A slash would name a file that a library reads.
     for (const auto *name : {"TERM", "COLORTERM", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"})
         if (const auto value = variable(name); value && !value->empty() && is_made_of(*value, "._-+@"))
             variables.push_back(std::string(name) + "=" + *value);
+    return variables;
+}
+
+int run_editor(const std::vector<std::string> &editor, const std::string &file)
+{
+    auto variables = terminal_variables();
+    variables.emplace_back("HOME=/root");
     auto arguments = editor;
     arguments.push_back(file);
     return run_at_terminal(arguments, variables);

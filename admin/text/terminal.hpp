@@ -52,6 +52,9 @@ Variable own_environment();
 // and if none is set, it is the first that is installed of editor, nano and vi. Throws Failure(configuration) if there is no editor.
 std::vector<std::string> choose_editor(const Variable &variable);
 
+// The terminal's type and the language ("NAME=value"), for a program at this terminal.
+std::vector<std::string> terminal_variables();
+
 // Runs it on `file` at this terminal, as root, and waits. The editor gets only the terminal's type and the language from the environment,
 // because it does what many variables say. Returns its exit status, 128 and the number for a signal.
 int run_editor(const std::vector<std::string> &editor, const std::string &file);

@@ -190,18 +190,9 @@ std::string difference_of(const Compared &compared, const TreeChange &change, co
         const auto new_text = content_of(compared, change.now, false);
         if ((old_text + new_text).find('\0') != std::string::npos)
             return text + fmt::format("Binary files differ ({} and {})\n", to_size(old_text.size()), to_size(new_text.size()));
-        const auto old_file = in_memory_input(old_text);
-        const std::vector<std::string> diff = {"diff",
-                                               "--text",
-                                               "--unified",
-                                               colour,
-                                               "--label",
-                                               change.before ? "a/" + former : "/dev/null",
-                                               "--label",
-                                               change.now ? "b/" + name : "/dev/null",
-                                               fmt::format("/proc/{}/fd/{}", ::getpid(), old_file.get()),
-                                               "-"};
-        return text + run_program(diff, new_text).output;
+        const auto old_name = change.before ? "a/" + former : "/dev/null";
+        const auto new_name = change.now ? "b/" + name : "/dev/null";
+        return text + run_diff_program(old_text, new_text, {colour, "--label", old_name, "--label", new_name}).output;
     } catch (const Failure &failure) { // too large, or gone meanwhile
         return text + "Not shown: " + failure.what() + "\n";
     }
@@ -225,9 +216,9 @@ void page(const Compared &compared, const std::vector<const TreeChange *> &chang
         text += difference_of(compared, *change, has_pager && terminal->has_colours ? "--color=always" : "--color=never");
     if (!has_pager) return void(out << (terminal ? without_controls(std::move(text)) : text) << std::flush);
     const auto file = in_memory_input(text);
-    const char *kind = std::getenv("TERM");
-    run_at_terminal({"less", "-FRX", fmt::format("/proc/{}/fd/{}", ::getpid(), file.get())},
-                    {"LESSSECURE=1", std::string("TERM=") + (kind == nullptr ? "dumb" : kind)});
+    auto variables = terminal_variables();
+    variables.emplace_back("LESSSECURE=1");
+    run_at_terminal({"less", "-FRX", path_of_input(file)}, variables);
 }
 
 // --- Taking back.
@@ -298,18 +289,13 @@ void run_changes(const std::optional<std::string> &session, bool json, std::ostr
     const auto &head = compared.checkpoint.head;
     const auto ended = compared.after ? std::optional(microseconds(compared.after->time)) : std::nullopt;
     if (json) {
-        nlohmann::json list = nlohmann::json::array(), left_out = nlohmann::json::array();
-        for (const auto &change : compared.changes)
-            list.push_back(to_json(change, head.place));
-        for (const auto &path : compared.before.left_out)
-            left_out.push_back(escape_for_display(path));
         return print_json({{"session", compared.checkpoint.id},
                            {"directory", escape_for_display(head.root)},
                            {"started", time_or_null(microseconds(head.start))},
                            {"ended", time_or_null(ended)},
-                           {"changes", list},
+                           {"changes", mapped(compared.changes, [&](const TreeChange &change) { return to_json(change, head.place); })},
                            {"not_saved", not_saved(compared.before)},
-                           {"not_looked_at", left_out}},
+                           {"not_looked_at", mapped(compared.before.left_out, escape_for_display)}},
                           out);
     }
     out << (head.kind == CheckpointKind::undo ? "undo " : "session ") << short_id(compared.checkpoint.id) << " in "
@@ -385,28 +371,28 @@ void run_review(const std::optional<std::string> &session, std::ostream &out, st
         throw Failure(ExitStatus::configuration,
                       "review needs the program fzf, which is not installed; until your administrator installs it, use diff and undo PATH");
     refuse_beside_session(compared, notes);
+    std::set<std::string> paths;
+    for (const auto &one : asked)
+        paths.insert(one.path);
     const auto is_filled = [&](const TreeChange &one) { // a directory goes, or comes, with what is in it
         const bool is_whole = one.kind == TreeChangeKind::created || one.kind == TreeChangeKind::deleted;
-        return is_whole && is_directory(one) &&
-               std::any_of(asked.begin(), asked.end(), [&](const auto &other) { return is_in(one, other); });
+        const auto next = paths.lower_bound(one.path + "/");
+        return is_whole && is_directory(one) && next != paths.end() && next->starts_with(one.path + "/");
     };
     std::string lines;
-    for (std::size_t number = 0; number < compared.changes.size(); ++number) {
-        const auto found =
-            std::find_if(asked.begin(), asked.end(), [&](const auto &one) { return one.path == compared.changes[number].path; });
-        if (found != asked.end() && !is_filled(*found)) lines += std::to_string(number) + '\t' + line_of(*found).substr(2);
-    }
+    for (std::size_t number = 0; number < compared.changes.size(); ++number)
+        if (const auto &one = compared.changes[number]; paths.contains(one.path) && !is_filled(one))
+            lines += std::to_string(number) + '\t' + line_of(one).substr(2);
     const auto list = in_memory_input(lines);
     const auto own = read_link(FdRef(AT_FDCWD), "/proc/self/exe");
-    const char *kind = std::getenv("TERM");
+    auto variables = terminal_variables();
+    variables.push_back("FZF_DEFAULT_COMMAND=cat " + path_of_input(list));
     std::string marked;
     run_at_terminal({"fzf", "--multi", "--no-sort", "--layout=reverse", "--delimiter=\t", "--with-nth=2..",
                      "--preview-window=right,60%,wrap", "--header=TAB marks what to take back, ENTER goes on, ESC keeps all",
                      terminal->has_colours ? "--color=dark" : "--no-color",
                      fmt::format("--preview={} diff --session {} --change {{1}}", own, compared.checkpoint.id)},
-                    {fmt::format("FZF_DEFAULT_COMMAND=cat /proc/{}/fd/{}", ::getpid(), list.get()),
-                     std::string("TERM=") + (kind == nullptr ? "dumb" : kind)},
-                    &marked);
+                    variables, &marked);
     std::vector<std::string> named;
     for (const auto &line : split(marked, '\n'))
         if (const auto number = to_number<std::size_t>(line.substr(0, line.find('\t'))); number && *number < compared.changes.size())
