@@ -41,9 +41,9 @@ Checkpoint choose_checkpoint(std::vector<Checkpoint> all, const std::optional<st
     const auto id = asked ? choose_session(mapped(all, [](const Checkpoint &one) { return one.id; }), *asked, lister) : "";
     const auto here = asked ? "" : std::filesystem::current_path().string();
     std::string elsewhere;
-    for (auto &one : all) {
+    for (const auto &one : all) {
         const bool is_sessions = one.head.kind == CheckpointKind::session;
-        if (asked ? one.id == id : is_sessions && are_nested(where_it_worked(one.head), here)) return std::move(one);
+        if (asked ? one.id == id : is_sessions && are_nested(where_it_worked(one.head), here)) return one;
         if (is_sessions && elsewhere.empty())
             elsewhere = "; the last one worked in " + escape_for_display(where_it_worked(one.head)) + ", and its id is " + short_id(one.id);
     }

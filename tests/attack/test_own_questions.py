@@ -65,6 +65,7 @@ def test_a_user_ends_a_session_of_anothers_whose_id_they_know(prove):
 
 def test_a_user_asks_what_is_kept_for_others(prove):
     def attack(target):
+        target.pi("true", check=True)
         target.pi("true", check=True, **BOB)
         seen = asked(target, "put(question(STATE))")
         assert "alice" in seen["states"], seen
