@@ -40,13 +40,14 @@ Checkpoint choose_checkpoint(std::vector<Checkpoint> all, const std::optional<st
 {
     const auto id = asked ? choose_session(mapped(all, [](const Checkpoint &one) { return one.id; }), *asked, lister) : "";
     const auto here = asked ? "" : std::filesystem::current_path().string();
+    const auto is_sessions = [](const Checkpoint &one) { return one.head.kind == CheckpointKind::session; };
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Checkpoint &one) {
+        return asked ? one.id == id : is_sessions(one) && are_nested(where_it_worked(one.head), here);
+    });
+    if (found != all.end()) return std::move(*found);
     std::string elsewhere;
-    for (const auto &one : all) {
-        const bool is_sessions = one.head.kind == CheckpointKind::session;
-        if (asked ? one.id == id : is_sessions && are_nested(where_it_worked(one.head), here)) return one;
-        if (is_sessions && elsewhere.empty())
-            elsewhere = "; the last one worked in " + escape_for_display(where_it_worked(one.head)) + ", and its id is " + short_id(one.id);
-    }
+    if (const auto last = std::find_if(all.begin(), all.end(), is_sessions); last != all.end())
+        elsewhere = "; the last one worked in " + escape_for_display(where_it_worked(last->head)) + ", and its id is " + short_id(last->id);
     throw NothingToDo("nothing is kept of a session of yours that worked here" + (elsewhere.empty() ? " (projects.undo)" : elsewhere));
 }
 
