@@ -83,9 +83,9 @@ std::vector<TreeChange> compare_trees(const TreeLook &before, const TreeLook *af
     while (was != before.entries.end() || is != now.entries.end()) {
         const bool takes_was = is == now.entries.end() || (was != before.entries.end() && was->path <= is->path);
         const bool takes_is = was == before.entries.end() || (is != now.entries.end() && is->path <= was->path);
+        const std::string &path = (takes_was ? was : is)->path;
         const TreeEntry *old = takes_was ? &*was++ : nullptr;
         const TreeEntry *young = takes_is ? &*is++ : nullptr;
-        const std::string &path = takes_was ? old->path : young->path;
         if ((old == nullptr && before.is_left_out(path)) || (young == nullptr && now.is_left_out(path))) continue;
         const auto kind = kind_of(old, young, is_same);
         if (!kind) continue;
