@@ -21,7 +21,9 @@ constexpr std::size_t index_limit = 64UL << 20U; // bytes
 constexpr int copy_niceness = 5;                 // with more, a busy host would keep copies from being made before an agent acts
 constexpr int io_last = (2 << 13) | 7;           // ioprio_set(2): the last of best effort
 constexpr int io_of_thread = 1;
-constexpr auto naming_pause = std::chrono::milliseconds(100);
+constexpr std::chrono::milliseconds naming_pause(100);
+constexpr std::chrono::milliseconds long_pause = std::chrono::minutes(1);
+constexpr std::chrono::milliseconds pruning_pause = std::chrono::seconds(2); // the agent starts, and others' starts wait for the copies
 
 struct Making {
     UndoStore store;
@@ -52,6 +54,13 @@ UndoStore wait_for_store(const std::atomic<bool> &is_cancelled)
     }
 }
 
+// Of this thread alone: the end of a session is waited for.
+void be_modest()
+{
+    setpriority(PRIO_PROCESS, 0, copy_niceness);       // best_effort
+    syscall(SYS_ioprio_set, io_of_thread, 0, io_last); // best_effort
+}
+
 Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, const std::atomic<bool> &is_cancelled)
 {
     const auto has_end = [&] { return is_cancelled.load(); };
@@ -63,9 +72,7 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     TreeLook tree = walk_tree(root, walk);
     const bool is_late = is_cancelled;
     if (is_late) tree.left_out.emplace_back(); // what was there before is not known
-    // Of this thread alone: the end of a session is waited for.
-    setpriority(PRIO_PROCESS, 0, copy_niceness);       // best_effort
-    syscall(SYS_ioprio_set, io_of_thread, 0, io_last); // best_effort
+    be_modest();
     UndoStore store = wait_for_store(is_cancelled);
     const auto &bounds = look.projects.undo;
     Checkpoint made =
@@ -75,8 +82,22 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     copy.file = bounds.file.amount;
     copy.is_cancelled = has_end;
     take_checkpoint(store, made, root, std::move(tree), copy);
-    if (!is_cancelled) store.prune(bounds.size.amount, file_time(start)); // else the next start does it: nobody waits for that
+    if (store.is_crowded()) store.prune(copy.size, walk.start); // by sessions so short that none came to it
     return {std::move(store), std::move(made), is_late};
+}
+
+// Reads every manifest, and nobody waits for it: the session may end meanwhile, and this process with it. best_effort: the next one
+// does it then.
+void prune_beside(std::uint64_t size)
+{
+    std::thread([size] {
+        try {
+            be_modest();
+            UndoStore::open(users_undo_directory(Uid(getuid()))).prune(size, time_now());
+            release_start_up_memory();
+        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what is damaged is told by whoever needs it
+        }
+    }).detach();
 }
 
 // The user's own entry in the journal, beside record_aftermath's. best_effort: a journal that is busy or absent takes none.
@@ -166,6 +187,7 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool
     std::optional<Making> made;
     std::string id;
     std::string problem;
+    bool is_pruned = false;
     const auto take = [&] {
         try {
             made.emplace(making.get());
@@ -176,7 +198,8 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool
     };
     for (bool has_ended = false; !has_ended;) {
         const bool waits = making.valid() && !id.empty();
-        if (wait_for_input(channel, waits ? Clock::now() + naming_pause : in_seconds(60))) {
+        const bool may_prune = made && problem.empty() && !is_pruned;
+        if (wait_for_input(channel, Clock::now() + (waits ? naming_pause : may_prune ? pruning_pause : long_pause))) {
             const auto word = receive_packet(channel, in_seconds(1));
             has_ended = !word || !id.empty();
             if (!word) id.clear();
@@ -184,6 +207,9 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool
         } else if (waits && making.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
             take();
             release_start_up_memory();
+        } else if (may_prune) {
+            prune_beside(look.projects.undo.size.amount);
+            is_pruned = true;
         }
     }
     is_cancelled = true;

@@ -152,6 +152,8 @@ public:
     // Removes what is older than 14 days, more than ten, or more than `size` bytes, the oldest first and never the newest, what was left
     // half made, and then the copies that nobody needs. Leaves what is open elsewhere, and everything while somebody makes a checkpoint.
     void prune(std::uint64_t size, FileTime now) const;
+    // There are twice as many as prune() leaves.
+    [[nodiscard]] bool is_crowded() const;
 
 private:
     explicit UndoStore(UniqueFd directory) : directory_(std::move(directory)) {}

@@ -6,6 +6,8 @@
 
 #include <sys/file.h>
 
+#include <unordered_map>
+
 namespace pi_agent {
 
 namespace {
@@ -197,7 +199,7 @@ void UndoStore::prune(std::uint64_t size, FileTime now) const
 {
     const UniqueFd copies = open_at(directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     if (!copies || flock(copies.get(), LOCK_EX | LOCK_NB) != 0) return; // another start of this user's is at it
-    std::map<std::string, std::uint64_t> unneeded;                      // copies, and their bytes
+    std::unordered_map<std::string, std::uint64_t> unneeded;            // copies, and their bytes
     for (const auto &file : names_below(directory_, copies_name))
         if (struct stat facts{}; fstatat(copies.get(), file.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0)
             unneeded[file] = static_cast<std::uint64_t>(facts.st_blocks) * 512;
@@ -206,7 +208,7 @@ void UndoStore::prune(std::uint64_t size, FileTime now) const
     for (const auto &name : names()) {
         Checkpoint found = open_checkpoint(name, LOCK_EX);
         if (!found.directory_) continue;
-        std::map<std::string, std::uint64_t> needed;
+        std::unordered_map<std::string, std::uint64_t> needed;
         bool is_whole = false;
         std::uint64_t added = used;
         try {
@@ -233,6 +235,11 @@ void UndoStore::prune(std::uint64_t size, FileTime now) const
     }
     for (const auto &[name, bytes] : unneeded)
         unlinkat(copies.get(), name.c_str(), 0);
+}
+
+bool UndoStore::is_crowded() const
+{
+    return names().size() > 2 * most_checkpoints;
 }
 
 TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, TreeLook look, CopyOrder copy)

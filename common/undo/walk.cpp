@@ -11,6 +11,7 @@
 
 #include <climits>
 #include <deque>
+#include <unordered_set>
 
 namespace pi_agent {
 
@@ -123,7 +124,7 @@ private:
 // Git's objects are many and seldom lost, so they come after all else.
 bool comes_later(const TreeEntry &entry) noexcept
 {
-    return ("/" + entry.path).find("/.git/objects/") != std::string::npos;
+    return entry.path.starts_with(".git/objects/") || entry.path.find("/.git/objects/") != std::string::npos;
 }
 
 class Copier {
@@ -195,8 +196,8 @@ private:
 
     FdRef root_, copies_;
     const CopyOrder &order_;
-    std::string unfinished_; // the name of the copy that is being made
-    std::set<std::uint64_t> names_;
+    std::string unfinished_;                  // the name of the copy that is being made
+    std::unordered_set<std::uint64_t> names_; // by inode
     std::uint64_t used_ = 0;
     bool is_full_ = false;
 };
@@ -267,7 +268,7 @@ bool copy_content(FdRef from, FdRef into, const IsCancelled &is_cancelled)
     if (ioctl(into.get(), FICLONE, from.get()) == 0) return true;
     struct stat facts {};
     if (fstat(from.get(), &facts) != 0 || ftruncate(into.get(), facts.st_size) != 0) return false;
-    std::string buffer(copy_step, '\0');
+    std::string buffer(std::min(copy_step, static_cast<std::size_t>(facts.st_size)), '\0');
     off_t at = 0;
     while (at < facts.st_size) {
         const off_t data = lseek(from.get(), at, SEEK_DATA);
@@ -295,9 +296,10 @@ void copy_contents(FdRef root, FdRef copies, TreeLook &manifest, const CopyOrder
     std::vector<TreeEntry *> wanted;
     for (auto &entry : manifest.entries)
         if (entry.kept == Kept::unreached && (order.alone == nullptr || order.alone->contains(entry.path))) wanted.push_back(&entry);
-    std::stable_sort(wanted.begin(), wanted.end(), [](const TreeEntry *one, const TreeEntry *other) {
-        return std::pair(comes_later(*one), one->size) < std::pair(comes_later(*other), other->size);
-    });
+    const auto is_smaller = [](const TreeEntry *one, const TreeEntry *other) { return one->size < other->size; };
+    const auto later = std::stable_partition(wanted.begin(), wanted.end(), [](const TreeEntry *entry) { return !comes_later(*entry); });
+    std::stable_sort(wanted.begin(), later, is_smaller);
+    std::stable_sort(later, wanted.end(), is_smaller);
     Copier copier(root, copies, order);
     for (auto *entry : wanted) {
         if (order.is_cancelled()) return;
