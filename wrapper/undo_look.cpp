@@ -21,6 +21,7 @@ constexpr std::size_t index_limit = 64UL << 20U; // bytes
 constexpr int copy_niceness = 5;                 // with more, a busy host would keep copies from being made before an agent acts
 constexpr int io_last = (2 << 13) | 7;           // ioprio_set(2): the last of best effort
 constexpr int io_of_thread = 1;
+constexpr std::chrono::milliseconds look_pause(2);
 constexpr std::chrono::milliseconds naming_pause(100);
 constexpr std::chrono::milliseconds long_pause = std::chrono::minutes(1);
 constexpr std::chrono::milliseconds pruning_pause = std::chrono::seconds(2); // the agent starts, and others' starts wait for the copies
@@ -61,33 +62,55 @@ void be_modest()
     syscall(SYS_ioprio_set, io_of_thread, 0, io_last); // best_effort
 }
 
-Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, const std::atomic<bool> &is_cancelled)
+// What the session's end and its begin tell the thread that keeps.
+struct Progress {
+    std::atomic<bool> has_begun = false, has_ended = false;
+};
+
+// Beside the start, with what processor nobody else wants; where that does not do until the agent begins, as fast as can be, and to its
+// end: of what the agent removes before, nobody knows.
+TreeLook look_first(const std::string &root, const WalkOrder &walk, const Progress &session)
 {
-    const auto has_end = [&] { return is_cancelled.load(); };
+    const auto idle = std::make_shared<std::promise<TreeLook>>();
+    std::thread([=] {
+        try {
+            const sched_param none{};
+            if (sched_setscheduler(0, SCHED_IDLE, &none) != 0) throw_errno("looking beside the start");
+            idle->set_value(walk_tree(open_root_of_tree(root), walk));
+        } catch (const std::exception &) {
+            idle->set_exception(std::current_exception());
+        }
+    }).detach(); // nobody waits for what may never have a processor
+    auto looked = idle->get_future();
+    while (looked.wait_for(look_pause) != std::future_status::ready)
+        if (session.has_begun) return walk_tree(open_root_of_tree(root), walk);
+    return looked.get();
+}
+
+Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, const Progress &session)
+{
     const UniqueFd root = open_root_of_tree(undo.root);
     WalkOrder walk;
     walk.first = undo.repository;
     walk.start = file_time(start);
-    // Before all else, and as fast as can be, to its end: of what the agent removes before, nobody knows.
-    TreeLook tree = walk_tree(root, walk);
-    const bool is_late = is_cancelled;
+    TreeLook tree = look_first(undo.root, walk, session);
+    const bool is_late = session.has_ended;
     if (is_late) tree.left_out.emplace_back(); // what was there before is not known
     be_modest();
-    UndoStore store = wait_for_store(is_cancelled);
+    UndoStore store = wait_for_store(session.has_ended);
     const auto &bounds = look.projects.undo;
     Checkpoint made =
         store.begin({CheckpointKind::session, undo.root, walk.start, examine(root, "looking at the project").st_dev, undo.repository});
     CopyOrder copy;
     copy.size = bounds.size.amount;
     copy.file = bounds.file.amount;
-    copy.is_cancelled = has_end;
+    copy.is_cancelled = [&] { return session.has_ended.load(); };
     take_checkpoint(store, made, root, std::move(tree), copy);
-    if (store.is_crowded()) store.prune(copy.size, walk.start); // by sessions so short that none came to it
+    store.drop_old(walk.start); // the rest of pruning takes longer than a short session
     return {std::move(store), std::move(made), is_late};
 }
 
-// Reads every manifest, and nobody waits for it: the session may end meanwhile, and this process with it. best_effort: the next one
-// does it then.
+// Nobody waits for it: the session may end meanwhile, and this process with it. best_effort: the next one does it then.
 void prune_beside(std::uint64_t size)
 {
     std::thread([size] {
@@ -181,9 +204,9 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool
 {
     fault_point("keeping-undo");
     const LookPlan undo = plan_of_undo(look);
-    std::atomic<bool> is_cancelled = false;
+    Progress session;
     std::future<Making> making;
-    if (!undo.root.empty()) making = std::async(std::launch::async, [&] { return make(undo, look, start, is_cancelled); });
+    if (!undo.root.empty()) making = std::async(std::launch::async, [&] { return make(undo, look, start, session); });
     std::optional<Making> made;
     std::string id;
     std::string problem;
@@ -204,6 +227,7 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool
             has_ended = !word || !id.empty();
             if (!word) id.clear();
             if (word) id = word->bytes;
+            session.has_begun = true;
         } else if (waits && making.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
             take();
             release_start_up_memory();
@@ -212,7 +236,7 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool
             is_pruned = true;
         }
     }
-    is_cancelled = true;
+    session.has_ended = true;
     if (id.empty()) return; // the agent never ran, so the next start removes this
     if (making.valid()) take();
     std::string text;

@@ -149,16 +149,18 @@ public:
     [[nodiscard]] std::vector<Checkpoint> list() const;
     // The directory of all copies. While it is open, none is removed.
     [[nodiscard]] UniqueFd open_copies() const;
-    // Removes what is older than 14 days, more than ten, or more than `size` bytes, the oldest first and never the newest, what was left
-    // half made, and then the copies that nobody needs. Leaves what is open elsewhere, and everything while somebody makes a checkpoint.
+    // Removes what is older than 14 days, more than ten, and what was left half made. Leaves the newest and what is open elsewhere, and
+    // everything while somebody makes a checkpoint.
+    void drop_old(FileTime now) const;
+    // Reads every manifest to remove also what is more than `size` bytes, the oldest first, and the copies that nobody needs.
     void prune(std::uint64_t size, FileTime now) const;
-    // There are twice as many as prune() leaves.
-    [[nodiscard]] bool is_crowded() const;
 
 private:
     explicit UndoStore(UniqueFd directory) : directory_(std::move(directory)) {}
     [[nodiscard]] std::vector<std::string> names() const;
     [[nodiscard]] Checkpoint open_checkpoint(const std::string &name, int lock) const;
+    [[nodiscard]] UniqueFd lock_copies() const;
+    std::vector<Checkpoint> drop(FileTime now) const; // NOLINT(modernize-use-nodiscard)
     UniqueFd directory_;
 };
 

@@ -195,51 +195,78 @@ UniqueFd UndoStore::open_copies() const
     return copies;
 }
 
-void UndoStore::prune(std::uint64_t size, FileTime now) const
+// Empty while somebody makes a checkpoint, or prunes.
+UniqueFd UndoStore::lock_copies() const
 {
-    const UniqueFd copies = open_at(directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (!copies || flock(copies.get(), LOCK_EX | LOCK_NB) != 0) return; // another start of this user's is at it
-    std::unordered_map<std::string, std::uint64_t> unneeded;            // copies, and their bytes
-    for (const auto &file : names_below(directory_, copies_name))
-        if (struct stat facts{}; fstatat(copies.get(), file.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0)
-            unneeded[file] = static_cast<std::uint64_t>(facts.st_blocks) * 512;
-    std::uint64_t used = 0;
+    UniqueFd copies = open_at(directory_, copies_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    return copies && flock(copies.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(copies) : UniqueFd();
+}
+
+// Those that stay, the newest first; of none of them is the manifest read yet.
+std::vector<Checkpoint> UndoStore::drop(FileTime now) const
+{
+    std::vector<Checkpoint> kept;
     std::size_t count = 0;
     for (const auto &name : names()) {
         Checkpoint found = open_checkpoint(name, LOCK_EX);
         if (!found.directory_) continue;
-        std::unordered_map<std::string, std::uint64_t> needed;
         bool is_whole = false;
-        std::uint64_t added = used;
         try {
-            is_whole = found.has("before") && found.read_head();
+            is_whole = found.has("before") && found.read_head() && !found.id.empty();
+        } catch (const Failure &) { // damaged
+            is_whole = false;
+        }
+        const auto made = to_number<std::int64_t>(name.substr(0, std::min(name.size(), time_length))).value_or(0) / 1'000'000;
+        const bool is_young = count < most_checkpoints && now / 1'000'000'000 - made < longest_seconds;
+        const bool stays = found.is_live || (is_whole && (count == 0 || is_young));
+        if (is_whole) ++count;
+        if (stays)
+            kept.push_back(std::move(found));
+        else
+            remove_all(directory_, name);
+    }
+    return kept;
+}
+
+void UndoStore::drop_old(FileTime now) const
+{
+    if (const UniqueFd copies = lock_copies()) drop(now);
+}
+
+void UndoStore::prune(std::uint64_t size, FileTime now) const
+{
+    const UniqueFd copies = lock_copies();
+    if (!copies) return;
+    const auto kept = drop(now);
+    std::unordered_map<std::string, std::uint64_t> unneeded; // copies, and their bytes
+    for (const auto &file : names_below(directory_, copies_name))
+        if (struct stat facts{}; fstatat(copies.get(), file.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0)
+            unneeded[file] = static_cast<std::uint64_t>(facts.st_blocks) * 512;
+    std::uint64_t used = 0;
+    bool is_newest = true;
+    for (const auto &one : kept) {
+        std::unordered_map<std::string, std::uint64_t> needed;
+        std::uint64_t added = used;
+        bool is_whole = one.has("before");
+        try {
             if (is_whole)
-                for (const auto &entry : found.before().entries)
-                    if (entry.kept == Kept::copied) needed.insert(unneeded.extract(copy_name(found.head.device, entry)));
-            is_whole = is_whole && !found.id.empty();
+                for (const auto &entry : one.before().entries)
+                    if (entry.kept == Kept::copied) needed.insert(unneeded.extract(copy_name(one.head.device, entry)));
         } catch (const Failure &) { // damaged
             is_whole = false;
         }
         for (const auto &copy : needed)
             added += copy.second;
-        const auto made = to_number<std::int64_t>(name.substr(0, std::min(name.size(), time_length))).value_or(0) / 1'000'000;
-        const bool is_kept =
-            is_whole && (count == 0 || (count < most_checkpoints && added <= size && now / 1'000'000'000 - made < longest_seconds));
-        if (is_whole) ++count;
-        if (found.is_live || is_kept) {
+        if (one.is_live || (is_whole && (is_newest || added <= size))) {
             used = added;
+            is_newest = is_newest && (!is_whole || one.id.empty());
             continue;
         }
-        remove_all(directory_, name);
+        remove_all(directory_, one.name_);
         unneeded.merge(needed);
     }
     for (const auto &[name, bytes] : unneeded)
         unlinkat(copies.get(), name.c_str(), 0);
-}
-
-bool UndoStore::is_crowded() const
-{
-    return names().size() > 2 * most_checkpoints;
 }
 
 TreeLook take_checkpoint(const UndoStore &store, const Checkpoint &made, FdRef root, TreeLook look, CopyOrder copy)

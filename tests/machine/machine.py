@@ -245,6 +245,10 @@ class Machine:
                 time.sleep(0.05)
         self._kill()
 
+    def go_down(self):
+        """As when its power fails; boot() brings it back."""
+        self._kill()
+
     def destroy(self):
         """Ends it at once and removes its files."""
         self._kill()

@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, leftovers, owner_and_mode, pi, session, wait_until_empty
+from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, leftovers, owner_and_mode, pi, read_line, session, wait_until_empty
+from test_undo import MADE, PROJECT, acting, changes, ctl, is_as_before
 
 POLICY = "/etc/pi-agent/policy.yaml"
 STATE = "/var/lib/pi-agent"
@@ -83,6 +84,42 @@ def test_a_session_outlives_an_upgrade_of_the_package(playing):
         out, err = running.communicate(b"here\n", timeout=20)
         assert (running.returncode, out, err) == (3, b"still here\n", b"")
     wait_until_empty(lambda: leftovers(machine))
+
+
+@pytest.fixture
+def project(playing):
+    """As test_undo has it, with its copy."""
+    playing.machine.run(["sh", "-c", MADE, "sh", PROJECT], cwd="/", check=True)
+    yield playing.machine
+    playing.machine.root(["rm", "-rf", PROJECT, f"{PROJECT}.copy"], check=True)
+
+
+LOSES = "rm -rf src .env; echo agent >new; chmod 600 .gitignore"
+
+
+@pytest.mark.parametrize("when", ["while the session lives", "after its end"])
+def test_undo_takes_back_over_an_upgrade_of_the_package(playing, project, when):
+    with acting(project, f"{LOSES}; echo done; read line", PROJECT) as running:
+        assert read_line(running) == b"done\n"
+        if when == "while the session lives":
+            playing.install(playing.newer)
+        running.communicate(b"\n", timeout=60)
+    if when == "after its end":
+        playing.install(playing.newer)
+    assert ctl(project, "undo", "--yes").returncode == 0
+    assert is_as_before(project)
+
+
+def test_undo_takes_back_what_a_session_did_before_the_host_went_down(project):
+    """All at once, with the session in it; what a disk loses of it is in tests/unit/undo."""
+    with acting(project, f"{LOSES}; echo done; sleep 600", PROJECT) as running:
+        assert read_line(running) == b"done\n"
+        project.go_down()
+    project.boot()
+    assert not is_as_before(project)
+    assert changes(project) == {".env": "deleted", ".gitignore": "mode", "new": "created", "src": "deleted", "src/a.c": "deleted"}
+    assert ctl(project, "undo", "--yes").returncode == 0
+    assert is_as_before(project) and changes(project) == {}
 
 
 def test_removal_ends_sessions_and_keeps_policy_and_state(playing):

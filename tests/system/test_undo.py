@@ -40,11 +40,11 @@ def until_kept(machine):
 
 
 @contextlib.contextmanager
-def acting(machine, script, cwd):
+def acting(machine, script, cwd, **options):
     """A session whose agent does this once all is kept, as one that waits for its model's first answer."""
     with contextlib.ExitStack() as stack:
         with until_kept(machine):
-            running = stack.enter_context(session(machine, "sh", f"echo ready; read go; {script}", cwd=cwd))
+            running = stack.enter_context(session(machine, "sh", f"echo ready; read go; {script}", cwd=cwd, **options))
         running.stdin.write(b"go\n")
         running.stdin.flush()
         yield running
@@ -308,6 +308,20 @@ def test_two_sessions_at_once_are_taken_back_each_alone(machine, project):
     assert ctl(machine, "undo", "--yes", cwd=other).returncode == 0
     assert machine.run(["cat", f"{other}/src/a.c"]).stdout == b"int a;\nnot committed\n"
     machine.root(["rm", "-rf", other, f"{other}.copy"], check=True)
+
+
+def test_all_is_kept_where_others_want_every_processor(machine):
+    """The look that leaves the start its processors would not end here in minutes: the agent's begin starts another."""
+    files = "import os\nfor n in range(30000):\n if n % 100 == 0: os.makedirs(f'd{n}')\n open(f'd{n // 100 * 100}/{n}', 'w')"
+    machine.run(["sh", "-c", f"rm -rf {PROJECT}; mkdir -p {PROJECT}; cd {PROJECT}; python3 -c \"{files}\"; sleep 0.1"], cwd="/", check=True)
+    busy = 'for n in $(seq $((8 * $(nproc)))); do while :; do :; done & done; exec pi "$@"'  # of the same control group, which is what counts
+    try:
+        with acting(machine, "rm -rf *", PROJECT, program=("sh", "-c", busy, "sh")) as running:
+            finish(running, timeout=60)
+        assert ctl(machine, "undo", "--yes").returncode == 0
+        assert machine.run(["sh", "-c", "find . -type f | wc -l"], cwd=PROJECT).stdout.strip() == b"30000"
+    finally:
+        machine.root(["rm", "-rf", PROJECT], check=True)
 
 
 def test_a_full_disk_is_said_and_keeps_no_session_from_working(machine, project):
