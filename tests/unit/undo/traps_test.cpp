@@ -401,6 +401,23 @@ TEST_CASE("a checkpoint lives as long as its maker")
     CHECK_FALSE(it.store().list().front().is_live);
 }
 
+TEST_CASE("the copies of a checkpoint stay whose session has no id yet")
+{
+    const UndoPlace it;
+    it.write("a", "kept");
+    std::this_thread::sleep_for(tick);
+    const auto store = it.store();
+    const Checkpoint made = store.begin(it.head());
+    WalkOrder walk;
+    walk.start = made.head.start;
+    CopyOrder copy;
+    copy.size = copy.file = 1UL << 30U;
+    const TreeLook before = take_checkpoint(store, made, it.root(), walk_tree(it.root(), walk), copy);
+    it.store().drop_old(time_now());
+    it.store().prune(1UL << 30U, time_now());
+    CHECK(read_whole(made.open_copy(*before.find("a")), 100, "a copy") == "kept");
+}
+
 TEST_CASE("what is half removed, or damaged, hides no other checkpoint")
 {
     const UndoPlace it;
