@@ -241,6 +241,7 @@ void keep_undo(const EarlyLook &look, const timespec &start, FdRef channel, bool
     if (making.valid()) take();
     std::string text;
     if (made && problem.empty()) text = look_back(undo, *made, has_person);
+    made.reset(); // unlocked: whoever hears that the session is over may take it back
     if (!problem.empty()) text = "pi: what this session changed cannot be taken back: " + escape_for_display(problem) + "\n";
     send_record(channel, text, {}, in_seconds(1));
 }

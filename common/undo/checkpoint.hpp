@@ -158,8 +158,9 @@ public:
 private:
     explicit UndoStore(UniqueFd directory) : directory_(std::move(directory)) {}
     [[nodiscard]] std::vector<std::string> names() const;
-    [[nodiscard]] Checkpoint open_checkpoint(const std::string &name, int lock) const;
+    [[nodiscard]] Checkpoint open_checkpoint(const std::string &name) const;
     [[nodiscard]] UniqueFd lock_copies() const;
+    [[nodiscard]] bool remove(const Checkpoint &checkpoint) const;
     std::vector<Checkpoint> drop(FileTime now) const; // NOLINT(modernize-use-nodiscard)
     UniqueFd directory_;
 };

@@ -6,8 +6,6 @@
 
 #include <sys/file.h>
 
-#include <unordered_map>
-
 namespace pi_agent {
 
 namespace {
@@ -163,14 +161,14 @@ std::vector<std::string> UndoStore::names() const
     return names;
 }
 
-// `lock`: as for flock(2), without waiting.
-Checkpoint UndoStore::open_checkpoint(const std::string &name, int lock) const
+// Shared: whoever keeps it open only keeps others from removing it.
+Checkpoint UndoStore::open_checkpoint(const std::string &name) const
 {
     Checkpoint found;
     found.name_ = name;
     found.id = id_of(name);
     found.directory_ = open_at(directory_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    found.is_live = found.directory_ && flock(found.directory_.get(), lock | LOCK_NB) != 0;
+    found.is_live = found.directory_ && flock(found.directory_.get(), LOCK_SH | LOCK_NB) != 0;
     return found;
 }
 
@@ -178,7 +176,7 @@ std::vector<Checkpoint> UndoStore::list() const
 {
     std::vector<Checkpoint> all;
     for (const auto &name : names()) {
-        Checkpoint found = open_checkpoint(name, LOCK_SH);
+        Checkpoint found = open_checkpoint(name);
         try {
             if (found.directory_ && !found.id.empty() && found.has("before") && found.read_head()) all.push_back(std::move(found));
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it is being removed, or damaged, and the others are not
@@ -202,13 +200,21 @@ UniqueFd UndoStore::lock_copies() const
     return copies && flock(copies.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(copies) : UniqueFd();
 }
 
+// False if it is open elsewhere.
+bool UndoStore::remove(const Checkpoint &checkpoint) const
+{
+    if (flock(checkpoint.directory_.get(), LOCK_EX | LOCK_NB) != 0) return false;
+    remove_all(directory_, checkpoint.name_);
+    return true;
+}
+
 // Those that stay, the newest first; of none of them is the manifest read yet.
 std::vector<Checkpoint> UndoStore::drop(FileTime now) const
 {
     std::vector<Checkpoint> kept;
     std::size_t count = 0;
     for (const auto &name : names()) {
-        Checkpoint found = open_checkpoint(name, LOCK_EX);
+        Checkpoint found = open_checkpoint(name);
         if (!found.directory_) continue;
         bool is_whole = false;
         try {
@@ -218,12 +224,9 @@ std::vector<Checkpoint> UndoStore::drop(FileTime now) const
         }
         const auto made = to_number<std::int64_t>(name.substr(0, std::min(name.size(), time_length))).value_or(0) / 1'000'000;
         const bool is_young = count < most_checkpoints && now / 1'000'000'000 - made < longest_seconds;
-        const bool stays = found.is_live || (is_whole && (count == 0 || is_young));
+        const bool stays = is_whole && (count == 0 || is_young);
         if (is_whole) ++count;
-        if (stays)
-            kept.push_back(std::move(found));
-        else
-            remove_all(directory_, name);
+        if (stays || !remove(found)) kept.push_back(std::move(found));
     }
     return kept;
 }
@@ -257,13 +260,12 @@ void UndoStore::prune(std::uint64_t size, FileTime now) const
         }
         for (const auto &copy : needed)
             added += copy.second;
-        if (one.is_live || (is_whole && (is_newest || added <= size))) {
+        if ((is_whole && (is_newest || added <= size)) || !remove(one)) {
             used = added;
             is_newest = is_newest && (!is_whole || one.id.empty());
-            continue;
+        } else {
+            unneeded.merge(needed);
         }
-        remove_all(directory_, one.name_);
-        unneeded.merge(needed);
     }
     for (const auto &[name, bytes] : unneeded)
         unlinkat(copies.get(), name.c_str(), 0);

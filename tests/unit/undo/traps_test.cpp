@@ -389,6 +389,27 @@ TEST_CASE("ten are kept, for two weeks, in the quota: the oldest go, never the n
     CHECK(store.list().size() == 2);
 }
 
+TEST_CASE("whoever prunes makes no checkpoint a live one")
+{
+    const UndoPlace it;
+    for (int index = 0; index < 9; ++index) {
+        it.write("a" + std::to_string(index), std::string(1000, 'a'));
+        it.begin();
+    }
+    std::atomic<bool> is_over = false;
+    std::thread pruner([&] {
+        while (!is_over)
+            it.store().prune(1UL << 30U, time_now());
+    });
+    std::size_t live = 0;
+    for (int round = 0; round < 300; ++round)
+        for (const auto &one : it.store().list())
+            live += one.is_live ? 1 : 0;
+    is_over = true;
+    pruner.join();
+    CHECK(live == 0);
+}
+
 TEST_CASE("a checkpoint lives as long as its maker")
 {
     const UndoPlace it;
@@ -405,7 +426,7 @@ TEST_CASE("the copies of a checkpoint stay whose session has no id yet")
 {
     const UndoPlace it;
     it.write("a", "kept");
-    std::this_thread::sleep_for(tick);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // what is as young as the start is not copied
     const auto store = it.store();
     const Checkpoint made = store.begin(it.head());
     WalkOrder walk;
@@ -415,7 +436,9 @@ TEST_CASE("the copies of a checkpoint stay whose session has no id yet")
     const TreeLook before = take_checkpoint(store, made, it.root(), walk_tree(it.root(), walk), copy);
     it.store().drop_old(time_now());
     it.store().prune(1UL << 30U, time_now());
-    CHECK(read_whole(made.open_copy(*before.find("a")), 100, "a copy") == "kept");
+    REQUIRE(before.find("a")->kept == Kept::copied);
+    const UniqueFd kept = made.open_copy(*before.find("a"));
+    CHECK(read("/proc/self/fd/" + std::to_string(kept.get())) == "kept");
 }
 
 TEST_CASE("what is half removed, or damaged, hides no other checkpoint")
