@@ -17,6 +17,12 @@ inline std::string random_id()
     return std::string(32 - digits.size(), '0') + digits;
 }
 
+inline std::string read(const std::string &path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 class UndoPlace {
 public:
     UndoPlace()
