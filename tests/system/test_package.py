@@ -95,6 +95,7 @@ def project(playing):
 
 
 LOSES = "rm -rf src .env; echo agent >new; chmod 600 .gitignore"
+HARM = {".env": "deleted", ".gitignore": "mode", "new": "created", "src": "deleted", "src/a.c": "deleted"}
 
 
 @pytest.mark.parametrize("when", ["while the session lives", "after its end"])
@@ -117,7 +118,7 @@ def test_undo_takes_back_what_a_session_did_before_the_host_went_down(project):
         project.go_down()
     project.boot()
     assert not is_as_before(project)
-    assert changes(project) == {".env": "deleted", ".gitignore": "mode", "new": "created", "src": "deleted", "src/a.c": "deleted"}
+    assert changes(project) == {f"undo/{path}": change for path, change in HARM.items()}
     assert ctl(project, "undo", "--yes").returncode == 0
     assert is_as_before(project) and changes(project) == {}
 
