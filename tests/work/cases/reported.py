@@ -3,7 +3,7 @@
 from case import Case
 from cases.cpp import AUTO, BUILT, HELLO
 from cases.go_rust_java_ruby import COMPILED, GO
-from reasons import NO_OTHER_HOMES
+from reasons import NO_OTHER_HOMES, NO_SERVICE_ACCOUNTS
 
 # Waits for a server of the case, and ends with it.
 UNTIL = "until curl -sf {0} >got; do kill -0 $server; sleep 0.1; done; "
@@ -267,11 +267,11 @@ SERVERS = [
          UNTIL.format("--cacert c https://localhost:8769/f") + "cat got" + END + "; rm k c", "echo secret >f", "openssl curl", masked=(r"^FILE:.*\n|^.*(?:depth|verify|DONE).*\n",)),
     Case("the host's certificate authorities are found", "python3 -c 'import ssl; print(ssl.create_default_context().cert_store_stats()[\"x509_ca\"] > 50)'; openssl verify -CApath /etc/ssl/certs $(ls /etc/ssl/certs/*.pem | head -1) | grep -c OK; "
          "ls /etc/ssl/certs | wc -l", "", "openssl"),
-    Case("pg_virtualenv starts a database for a test", "pg_virtualenv psql -Atc 'select 6 * 7' 2>/dev/null | grep -x 42", "", "pg_virtualenv"),
+    Case("pg_virtualenv starts a database for a test", "pg_virtualenv psql -Atc 'select 6 * 7' 2>/dev/null | grep -x 42", "", "pg_virtualenv", NO_SERVICE_ACCOUNTS, ("status: outside 0, inside 1", "output: -42")),
     Case("php serves a project", "php -S 127.0.0.1:8770 >/dev/null 2>&1 & server=$!; " + UNTIL.format("http://127.0.0.1:8770/i.php") + "cat got" + END,
          "echo '<?php echo PHP_SAPI, \" \", strlen(tempnam(sys_get_temp_dir(), \"x\")) > 0, \"\\n\";' >i.php", "php curl"),
-    Case("socat joins a terminal, a socket file and a port", "socat -u UNIX-LISTEN:s,fork OPEN:got,creat,append & one=$!; until [ -S s ]; do sleep 0.1; done; socat PTY,link=tty0,raw,echo=0 EXEC:cat & two=$!; until [ -e tty0 ]; do sleep 0.1; done; "
-         "echo through | socat -u - UNIX-CONNECT:s; until [ -s got ]; do sleep 0.1; done; cat got; exec 3<>tty0; echo serial >&3; head -1 <&3; kill $one $two; wait; rm -f s tty0 got", "", "socat"),
+    Case("socat carries a line from one socket file to a file", "socat -u UNIX-LISTEN:s OPEN:got,creat & one=$!; until [ -S s ]; do sleep 0.1; done; echo through | socat -u - UNIX-CONNECT:s; wait $one; cat got; rm -f s got",
+         "", "socat"),
 ]
 TOOLS = [
     Case("gpg in the home of its user starts its agent, signs and is believed", "gpg -q --batch --passphrase '' --quick-gen-key a@example.org default default never 2>/dev/null; gpg -q --batch --detach-sign f; gpg --batch --verify f.sig f 2>&1 | grep -c 'Good signature'; "

@@ -1,6 +1,7 @@
 """Version control other than git: Mercurial, Subversion, Fossil and Breezy, in repositories that the user made and in new ones."""
 
 from case import Case
+from reasons import BREEZY_LIMBO
 
 HG = "printf '[ui]\\nusername = me <me@example.org>\\n' >~/.hgrc; hg init -q; echo one >f; hg add -q f; hg commit -qm one -d '0 0'\n"
 AS_ME = "export HGUSER='me <me@example.org>'\n"
@@ -29,7 +30,8 @@ CASES = [
     Case("a Fossil check-out of the user's is changed and committed", "export USER=me; cd co; echo two >>f; fossil changes; fossil diff -i | tail -1; fossil commit -m two --user-override me --no-warnings >/dev/null 2>&1; "
          "fossil timeline -n 5 -W 0 | grep -o '\\*CURRENT\\* two'; fossil branch list; fossil undo >/dev/null 2>&1 || true; cat f", FOSSIL, "fossil", ignored=("r.fossil*", "co/.fslckout*")),
     Case("a Breezy branch of the user's is changed, committed, branched and merged", AS_BRZ + "echo two >>f; brz status; brz commit -qm two; brz log --line | sed 's/ 2[0-9-]*//'; brz branch -q . ../work-b; "
-         "cd ../work-b; echo three >g; brz add -q g; brz commit -qm three; cd ../work; brz merge -q ../work-b; brz commit -qm merge; brz revno; ls; rm -r ../work-b", BRZ, "brz", ignored=(".bzr/*",)),
+         "cd ../work-b; echo three >g; brz add -q g; brz commit -qm three; cd ../work; brz merge -q ../work-b; brz commit -qm merge; brz revno; ls; rm -r ../work-b", BRZ, "brz", BREEZY_LIMBO,
+         ("status: outside 0, inside 3", "output: -3", "output: -f", "output: -g", "errors: +brz: ERROR: Failed to rename * Invalid cross-device link: *", "tree: g: *"), (".bzr/*",)),
     Case("a new Breezy branch is made in the project", AS_BRZ + "brz init -q new; cd new; echo x >x; brz add -q x; brz commit -qm first; brz tag -q v1; brz tags | cut -c1-2; brz export ../out; ls ../out", "", "brz",
          ignored=("new/.bzr/*",)),
 ]
