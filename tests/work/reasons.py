@@ -163,3 +163,8 @@ BREEZY_LIMBO = Difference(
     "Breezy moves new files out of `.bzr`, which is a mount: its settings name programs.",
     "Run the command outside, or take `.bzr` out of `projects.protect`.",
 )
+NO_CLONE3 = Difference(
+    "On Debian 13 `errno` may be ENOSYS after `system()` and `posix_spawn()`, although the program ran: `os.execute` of Lua tells that error in place of a status other than 0",
+    "`clone3` is denied, since no filter can read its flags. The C library then calls `clone`, and leaves the error in `errno`.",
+    "Take the status from `io.popen(…):close()`.",
+)
