@@ -47,10 +47,11 @@ TOOLCHAINS = "cargo cmake gcc golang-go libc6-dev make".split()
 WORK = (
     *TOOLCHAINS,
     *(
-        "acl aspell aspell-en attr autoconf automake bc bundler ccache chromium curl default-jdk-headless docbook-xsl entr expect fakeroot fd-find file g++ gawk gdb git-lfs gnupg"
-        " inotify-tools iputils-ping jq libtool locales lsof lua5.4 maven meson moreutils nano net-tools netcat-openbsd ninja-build openssl patch"
-        " perl php-cli php-mbstring pipx pkg-config postgresql pre-commit psmisc python3-dev python3-pytest python3-setuptools python3-virtualenv python3-wheel rake"
-        " redis-server ripgrep rsync ruby s-nail screen sqlite3 time tox tree tzdata unzip valgrind vim wget xsltproc xz-utils zip"
+        "acl aspell aspell-en attr autoconf automake bc brz bundler ccache chromium curl default-jdk-headless docbook-xsl entr environment-modules expect fakeroot"
+        " fd-find file fossil g++ gawk gdb git-lfs gnupg inotify-tools iputils-ping jq libtool locales lsof lua5.4 lynx maven mercurial meson moreutils nano"
+        " net-tools netcat-openbsd nginx ninja-build openssl patch perl php-cli php-mbstring pipx pkg-config postgresql pre-commit psmisc python3-dev"
+        " python3-ipykernel python3-jupyter-client python3-netaddr python3-pytest python3-setuptools python3-virtualenv python3-wheel python3-zmq rake"
+        " redis-server ripgrep rsync ruby s-nail screen sqlite3 subversion time tox tree tzdata unzip valgrind vim wget xsltproc xz-utils zip"
     ).split(),
 )
 # Libraries that ask by HTTP, for the tests of hosts by name, beside WORK: few, and WORK is large to make again.

@@ -29,7 +29,10 @@ ln -s {OF_AGENT}/npm/bin/npx-cli.js npx
 sysctl -qw net.ipv4.ping_group_range='0 2147483647'  # as systemd sets it outside of containers, but not Debian 12's
 mkdir -p /opt/tool/bin /usr/local/go/bin
 for tool in /opt/tool/bin/opt-tool /usr/local/go/bin/go-tool; do printf '#!/bin/sh\\necho "$0"\\n' >$tool; chmod 755 $tool; done
-for program in http-server mocha nodemon pnpm tsc vite yarn; do ln -s {PROGRAMS}/node_modules/.bin/$program .; done
+for program in http-server mocha nodemon pnpm tsc vite; do ln -s {PROGRAMS}/node_modules/.bin/$program .; done
+ln -s {PROGRAMS}/node_modules/yarn/bin/yarn.js yarn  # two packages call their program so
+ln -s {PROGRAMS}/node_modules/@yarnpkg/cli-dist/bin/yarn.js yarn-berry
+systemctl -q disable --now nginx  # cases start their own
 """
 
 

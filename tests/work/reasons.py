@@ -153,3 +153,18 @@ NO_32_BIT = Difference(
     "Use 64-bit programs, or run these outside.",
     "32-bit programs",
 )
+NO_SERVICE_ACCOUNTS = Difference(
+    "Accounts of services, such as `postgres` and `www-data`, do not exist: `pg_virtualenv` and `install -o www-data` fail",
+    "`/etc/passwd` is written for the session: root, nobody, the agent and you.",
+    "Start a database with `initdb` and `pg_ctl` in a directory of the project.",
+)
+BREEZY_LIMBO = Difference(
+    "`brz merge`, `update` and `revert` of Breezy fail where files come (`Invalid cross-device link`)",
+    "Breezy moves new files out of `.bzr`, which is a mount: its settings name programs.",
+    "Run the command outside, or take `.bzr` out of `projects.protect`.",
+)
+NO_CLONE3 = Difference(
+    "On Debian 13 `errno` may be ENOSYS after `system()` and `posix_spawn()`, although the program ran: `os.execute` of Lua tells that error in place of a status other than 0",
+    "`clone3` is denied, since no filter can read its flags. The C library then calls `clone`, and leaves the error in `errno`.",
+    "Take the status from `io.popen(…):close()`.",
+)

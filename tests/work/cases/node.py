@@ -21,6 +21,7 @@ printf '{"name": "top", "private": true, "workspaces": ["packages/*"]}' >package
 printf '{"name": "a", "version": "1.0.0", "main": "i.js", "scripts": {"say": "node i.js"}}' >packages/a/package.json; printf 'module.exports = "a"; console.log("a");\n' >packages/a/i.js
 printf '{"name": "b", "version": "1.0.0", "dependencies": {"a": "1.0.0"}, "scripts": {"say": "node i.js"}}' >packages/b/package.json; printf 'require("a"); console.log("b");\n' >packages/b/i.js
 """
+BERRY = SPACES.replace('"a": "1.0.0"', '"a": "workspace:*"') + "printf 'enableTelemetry: false\\nenableNetwork: false\\nnodeLinker: %s\\n' >.yarnrc.yml\n"
 OURS = "mkdir -p node_modules; ln -s /usr/local/lib/work/node_modules/* /usr/local/lib/work/node_modules/.bin node_modules/\n"
 # nvm's own way of doing it, as far as the rows of a version manager go: directories of versions, a function, and what it refuses.
 NVM = r"""
@@ -64,6 +65,9 @@ CASES = [
          "node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
     Case("yarn install from packed files", "yarn install --offline --silent --no-progress; node app.js", PACKED, "node yarn", ignored=("node_modules/.yarn-integrity",)),
     Case("yarn installs for all projects (global) and the program runs", "yarn global add --offline --silent --no-progress file:$PWD/store/leaf-1.0.0.tgz; $(yarn global bin)/leaf", PACKED, "node yarn"),
+    Case("yarn 4 installs and runs a workspace", "yarn-berry install >/dev/null; yarn-berry workspaces foreach -A run say | grep -E '^(a|b)$'; yarn-berry config get nodeLinker", BERRY % "node-modules", "node yarn-berry",
+         ignored=("node_modules/.yarn-state.yml", ".yarn/*")),
+    Case("yarn 4 runs a workspace without node_modules", "yarn-berry install >/dev/null; yarn-berry node packages/b/i.js; ls -A", BERRY % "pnp", "node yarn-berry", ignored=(".yarn/*", ".pnp.*")),
     Case("node covers as much of a project at each run", "for run in 1 2 3; do node --test --experimental-test-coverage | grep 'all files' | tr -d ' '; done",
          "printf 'exports.f = (x) => {\\n  if (x > 1) {\\n    return 2;\\n  }\\n  return 1;\\n};\\n' >f.js; "
          "printf 'const test = require(\"node:test\");\\ntest(\"f\", () => require(\"./f.js\").f(0));\\n' >f.test.js", "node"),
