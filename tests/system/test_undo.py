@@ -311,7 +311,7 @@ def test_two_sessions_at_once_are_taken_back_each_alone(machine, project):
 
 
 def test_all_is_kept_where_others_want_every_processor(machine):
-    """The look that leaves the start its processors would not end here in minutes: the agent's begin starts another."""
+    """The look that leaves the start its processors does not end here in half a minute: the agent's begin starts another."""
     files = "import os\nfor n in range(30000):\n if n % 100 == 0: os.makedirs(f'd{n}')\n open(f'd{n // 100 * 100}/{n}', 'w')"
     machine.run(["sh", "-c", f"rm -rf {PROJECT}; mkdir -p {PROJECT}; cd {PROJECT}; python3 -c \"{files}\"; sleep 0.1"], cwd="/", check=True)
     busy = 'for n in $(seq $((8 * $(nproc)))); do while :; do :; done >/dev/null 2>&1 & done; exec pi "$@"'  # of the same control group, which is what counts
