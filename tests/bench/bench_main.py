@@ -96,14 +96,14 @@ def text_of(line):
 
 
 @contextlib.contextmanager
-def machine_of(recipe, options, packages):
-    """With the product: the one that runs already, or a new one until the end."""
-    if options.booted:
+def machine_of(recipe, options, packages, source=None):
+    """With the product: the one that runs already, or a new one until the end; always a new one with the product of another checkout."""
+    if options.booted and not source:
         yield Machine(options.booted, recipe).attach()
         return
-    build = Build(recipe)
+    build = Build(recipe, source) if source else Build(recipe)
     MACHINES[recipe] = dataclasses.replace(MACHINES[recipe], packages=(*MACHINES[recipe].packages, *packages))
-    with Machine(f"bench-{os.getpid()}", recipe) as machine:
+    with Machine(f"bench-{'before-' if source else ''}{os.getpid()}", recipe) as machine:
         machine.create()
         machine.install(build)
         machine.boot()

@@ -14,6 +14,8 @@ NOT_SHARED = {"Description", "BindsTo", "Requires", "After", "ExecStart", "Stand
               "CollectMode", "Type"}  # fmt: skip
 # A root tree of ours, and what is shown in it.
 OF_OUR_TREE = ("RootDirectory=", "BindPaths=", "BindReadOnlyPaths=", "TemporaryFileSystem=", "ReadWritePaths=", "ProtectHome=", "BindLogSockets=")
+# Systemd writes a line for each number of these, which nobody asks for one by one.
+LISTS = ("SuccessExitStatus", "RestartPreventExitStatus")
 # What the runner does itself in its place (runner/root/view/root_tree.hpp).
 IN_OUR_PLACE = ["--property=ProtectKernelTunables=yes"]
 
@@ -40,8 +42,10 @@ def properties_of(machine, session):
     # Of what systemd 257 takes beside yes and no it writes the old name, and systemd-run takes the new one alone.
     named = [line.replace("PrivateUsers=identity", "PrivateUsersEx=identity") for line in lines]
     assignments = [line for line in named if "=" in line and not line.startswith("#") and line.split("=")[0] not in NOT_SHARED]
+    kept = [line for line in assignments if not line.startswith(LISTS)]
+    kept += [f"{name}={' '.join(values)}" for name in LISTS if (values := [line.split("=")[1] for line in assignments if line.startswith(name)])]
     # An empty assignment clears a list before the values that follow; an option of its own does so too.
-    return [f"--property={line}" for line in assignments]
+    return [f"--property={line}" for line in kept]
 
 
 def attached_late(machine, session):
