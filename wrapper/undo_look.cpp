@@ -22,6 +22,7 @@ constexpr int copy_niceness = 5;                 // with more, a busy host would
 constexpr int io_last = (2 << 13) | 7;           // ioprio_set(2): the last of best effort
 constexpr int io_of_thread = 1;
 constexpr std::chrono::milliseconds look_pause(2);
+constexpr std::chrono::microseconds look_step(200);
 constexpr std::chrono::milliseconds naming_pause(100);
 constexpr std::chrono::milliseconds long_pause = std::chrono::minutes(1);
 constexpr std::chrono::milliseconds pruning_pause = std::chrono::seconds(2); // the agent starts, and others' starts wait for the copies
@@ -67,24 +68,30 @@ struct Progress {
     std::atomic<bool> has_begun = false, has_ended = false;
 };
 
-// Beside the start, with what processor nobody else wants; where that does not do until the agent begins, as fast as can be, and to its
-// end: of what the agent removes before, nobody knows.
-TreeLook look_first(const std::string &root, const WalkOrder &walk, const Progress &session)
+// Whether other threads want half of all processors. "RUNNING/ALL", this thread among them, is the fourth word of /proc/loadavg (proc(5)).
+bool is_crowded(FdRef loadavg)
 {
-    const auto idle = std::make_shared<std::promise<TreeLook>>();
-    std::thread([=] {
-        try {
-            const sched_param none{};
-            sched_setscheduler(0, SCHED_IDLE, &none); // best_effort
-            idle->set_value(walk_tree(open_root_of_tree(root), walk));
-        } catch (const std::exception &) {
-            idle->set_exception(std::current_exception());
-        }
-    }).detach(); // nobody waits for what may never have a processor
-    auto looked = idle->get_future();
-    while (looked.wait_for(look_pause) != std::future_status::ready)
-        if (session.has_begun) return walk_tree(open_root_of_tree(root), walk);
-    return looked.get();
+    std::array<char, 100> text{};
+    long others = 0;
+    if (pread(loadavg.get(), text.data(), text.size() - 1, 0) <= 0) return false;
+    if (std::sscanf(text.data(), "%*s %*s %*s %ld/", &others) != 1) return false;
+    return --others > 0 && others * 2 >= sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+// Beside the start the look goes on only while others leave processors free: two may be one core, so that even an idle thread slows its
+// neighbour down. Once the agent runs, as fast as can be: of what the agent removes before, nobody knows.
+TreeLook look_first(FdRef root, WalkOrder walk, const Progress &session)
+{
+    const UniqueFd loadavg = UniqueFd::adopt(open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
+    Deadline next{}; // a question for each directory would cost more than many of them
+    walk.is_cancelled = [&] {
+        if (Clock::now() < next) return false;
+        while (!session.has_begun && !session.has_ended && is_crowded(loadavg))
+            std::this_thread::sleep_for(look_pause);
+        next = Clock::now() + look_step;
+        return false;
+    };
+    return walk_tree(root, walk);
 }
 
 Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, const Progress &session)
@@ -93,7 +100,7 @@ Making make(const LookPlan &undo, const EarlyLook &look, const timespec &start, 
     WalkOrder walk;
     walk.first = undo.repository;
     walk.start = file_time(start);
-    TreeLook tree = look_first(undo.root, walk, session);
+    TreeLook tree = look_first(root, walk, session);
     const bool is_late = session.has_ended;
     if (is_late) tree.left_out.emplace_back(); // what was there before is not known
     be_modest();

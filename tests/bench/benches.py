@@ -3,6 +3,7 @@
 BENCHES = (
     ("launch", ["--peers", "--runs", "40"], ["--runs", "1", "--files", "20", "--mounts", "2"]),
     ("idle", [], ["--sessions", "1", "--rest", "1"]),
+    ("undo", [], ["--runs", "1", "--ends", "1", "--files", "50", "--lives", "0.1"]),
     ("pty", ["--rounds", "40"], ["--rounds", "1", "--megabytes", "5", "--samples", "50"]),
     ("pipe", ["--runs", "40"], ["--runs", "1", "--megabytes", "20"]),
     ("gate", ["--runs", "40"], ["--runs", "1", "--sessions", "1", "--megabytes", "5", "--connections", "20", "--stream", "1"]),

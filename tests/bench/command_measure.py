@@ -1,7 +1,7 @@
-"""Runs in the machine: times each command of the plan in turn, in random order, and prints the milliseconds as JSON.
+"""Runs in the machine: measures each command of the plan in turn, in random order, and prints the milliseconds as JSON.
 
 `how`: until its end (unless said otherwise), until the first byte of its output, from that byte to the last (`pipe`), or until the last of `count` that are
-started at once. What is to be done `before` a command is not timed; `idle` is a rest before each, in seconds."""
+started at once, or from the last byte of its output to its end. `forks`: instead of a time, how many processes and threads the host started meanwhile (`processes` in /proc/stat, proc(5)). What is to be done `before` a command is not timed; `idle` is a rest before each, in seconds."""
 
 import json
 import os
@@ -44,6 +44,18 @@ def pipe(command, plan):
     return took
 
 
+def last_byte(command, _):
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as running:
+        last = began = time.monotonic()
+        while os.read(running.stdout.fileno(), 1 << 16):
+            last = time.monotonic()
+        running.wait()
+        took = time.monotonic() - last
+    if running.returncode != 0 or last == began:
+        sys.exit(f"status {running.returncode} from {command}, or no output")
+    return took
+
+
 def together(command, plan):
     began = time.monotonic()
     running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(plan["count"])]
@@ -55,7 +67,19 @@ def together(command, plan):
     return took
 
 
-WAYS = {way.__name__: way for way in (end, first_byte, pipe, together)}
+def forks_of_host():
+    with open("/proc/stat") as stat:
+        return next(int(line.split()[1]) for line in stat if line.startswith("processes "))
+
+
+def forks(command, plan):
+    before = forks_of_host()
+    end(command, plan)
+    time.sleep(plan["idle"])  # what follows the end belongs to the command too
+    return (forks_of_host() - before - 1) / 1000  # the command itself is no work of its own
+
+
+WAYS = {way.__name__: way for way in (end, first_byte, last_byte, pipe, together, forks)}
 
 
 def main():
